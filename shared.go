@@ -40,6 +40,9 @@ type sharedContext struct {
 	ctx  *Context         // guarded by mu until compiling succeeded, then constant
 }
 
+// contextCounts count the shared Contexts of the process.
+var contextCounts struct{ compiled, freed atomic.Uint64 }
+
 // enter adds a user, unless there is none left.
 func (e *sharedContext) enter() bool {
 	for {
@@ -56,6 +59,7 @@ func (e *sharedContext) enter() bool {
 // leave removes a user. The last one frees libssl's memory.
 func (e *sharedContext) leave() {
 	if e.users.Add(-1) == 0 && e.ctx != nil {
+		contextCounts.freed.Add(1)
 		e.ctx.ssl.Close()
 	}
 }
@@ -83,6 +87,7 @@ func (c *contextCache) context(config *tls.Config, o *options, parent *Context) 
 			return nil, err
 		}
 		e.ctx = ctx
+		contextCounts.compiled.Add(1)
 	}
 	return e, nil
 }

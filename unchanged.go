@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 
+	"github.com/ossl-go/ossl/internal/status"
 	"github.com/ossl-go/ossl/internal/stdtls"
 	"github.com/ossl-go/ossl/internal/unchanged"
 )
@@ -24,6 +25,7 @@ func NewEngine(conn net.Conn, config *tls.Config, isClient bool) *Conn {
 	if isClient {
 		role = unchanged.Client
 	}
+	status.Start(statusReport)
 	counter, err := unchanged.Process()
 	mode, s := unchanged.Require, settingsInForce()
 	if err == nil {
@@ -45,6 +47,7 @@ func NewEngine(conn net.Conn, config *tls.Config, isClient bool) *Conn {
 		counter.Refused(role, err)
 	default:
 		counter.Left(role, err)
+		c.unpin()
 		return nil
 	}
 	return c

@@ -42,7 +42,7 @@ func inspectCommand() *cobra.Command {
 		Short: "Show whether Go programs, or a running one, have their TLS on OpenSSL",
 		Long: `Inspect reads Go programs, which are ELF files, and shows the engine of their TLS: ossl, in a program
 that 'ossl go' has built or whose own code uses the library, or crypto/tls. It shows ossl's version
-and policy, and how the program was built. Names of functions decide, which stay in programs without
+and mode, and how the program was built. Names of functions decide, which stay in programs without
 symbols (-ldflags=-s -w).
 
 --pid asks a running program that 'ossl go' has built for the OpenSSL in use, its FIPS mode, the
@@ -52,7 +52,7 @@ Linux that has neither a file nor a port. If there is no answer, inspect shows t
 the process's program.
 
 Exit status:
-  0  all have their TLS on OpenSSL, and the policy of --require
+  0  all have their TLS on OpenSSL, and the mode of --require
   1  one has not; its reason and the remedy are shown
   2  the command line was wrong, or a program couldn't be read
 
@@ -60,7 +60,7 @@ The keys of --json are stable: new ones may come, but none goes or changes its t
   programs     a list of objects with path, and either error, or:
     on_ossl    whether its TLS is on OpenSSL; if not, reason and do have the reason and the remedy
     engine     ossl, ossl-library, ossl-twice (both), crypto/tls, or none
-    unchanged  the mark of 'ossl go': format, version, farm, policy, go, settings
+    unchanged  the mark of 'ossl go': format, version, farm, mode, go, settings
     library    the version of the library that the program's own code uses
     go, goos, goarch, cgo, tags, race, static, pie
                how it was built; "" or null if unknown
@@ -69,7 +69,7 @@ The keys of --json are stable: new ones may come, but none goes or changes its t
     modules    of --modules: the other modules
   process      of --pid: pid, name, on_ossl, reason, do as above, and report; without an answer, silent
                (the reason), do_for_an_answer, and program, with the keys above
-    report     format, version, policy, settings, openssl, connections, left_to_crypto_tls,
+    report     format, version, mode, settings, openssl, connections, left_to_crypto_tls,
                left_for_other_reasons, contexts, records, asked`,
 		Example: `  ossl inspect ./server
   ossl inspect --require require bin/*
@@ -98,11 +98,11 @@ The keys of --json are stable: new ones may come, but none goes or changes its t
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&f.pid, "pid", 0, "ask the process with this `ID`")
-	flags.StringVar(&f.require, "require", "", "demand this `policy` of 'ossl go', or a stricter one: prefer, require")
+	flags.StringVar(&f.require, "require", "", "demand this `mode` of 'ossl go', or a stricter one: prefer, require")
 	flags.BoolVar(&f.modules, "modules", false, "show the modules that the programs were built from")
 	flags.BoolVar(&f.asJSON, "json", false, "write JSON")
-	policies := cobra.FixedCompletions([]string{"prefer", "require"}, cobra.ShellCompDirectiveNoFileComp)
-	if err := cmd.RegisterFlagCompletionFunc("require", policies); err != nil {
+	modes := cobra.FixedCompletions([]string{"prefer", "require"}, cobra.ShellCompDirectiveNoFileComp)
+	if err := cmd.RegisterFlagCompletionFunc("require", modes); err != nil {
 		panic(err) // the flag isn't declared above
 	}
 	return cmd

@@ -10,7 +10,7 @@ import (
 )
 
 // answer is the answer of a process.
-const answer = `{"format":1,"version":"v0.1.0","policy":"prefer",
+const answer = `{"format":1,"version":"v0.1.0","mode":"prefer",
 "settings":[{"name":"OSSL_SESSIONS","value":"id"},{"name":"OSSL_KEYS","value":"a","refused":"no\u001b[31m key"}],
 "openssl":{"version":"OpenSSL 3.0.19 27 Jan 2026","path":"/usr/lib/libssl.so.3","fips":""},
 "connections":[{"engine":"ossl","role":"client","count":5},{"engine":"ossl","role":"server","count":7},
@@ -23,7 +23,7 @@ func TestInspectProcess(t *testing.T) {
 	const want = `process         12 /usr/bin/server
 on ossl         yes
 ossl            v0.1.0
-policy          prefer
+mode            prefer
 OpenSSL         OpenSSL 3.0.19 27 Jan 2026
 libssl          /usr/lib/libssl.so.3
 FIPS mode       no
@@ -64,11 +64,11 @@ no answer       process 12 is in another network namespace
                 Do: run it there.
 
 Its program:
-on ossl         no: its policy is prefer, not require
-                Do: build it with the policy require.
+on ossl         no: its mode is prefer, not require
+                Do: build it with the mode require.
 engine          ossl v0.1.0, under crypto/tls, and ossl v0.2.0, as a library: two copies, each with
                 its own settings
-policy          prefer
+mode            prefer
 settings        a=b
 built by        'ossl go' with go1.26.8, farm 3f2a
 Go              go1.26.8, linux/amd64, without cgo, PIE, tags a,b
@@ -79,10 +79,10 @@ module          example.org/a v1.2.3, package example.org/a/b
 		Program: &inspect.Program{Engine: inspect.Twice, Library: "v0.2.0", GoVersion: "go1.26.8", GOOS: "linux", GOARCH: "amd64",
 			CGO: &no, PIE: true, Tags: []string{"a", "b"}, Package: "example.org/a/b",
 			Main:      inspect.Module{Path: "example.org/a", Version: "v1.2.3"},
-			Unchanged: &inspect.Marker{Format: 1, Version: "v0.1.0", Farm: "3f2a", Policy: "prefer", Go: "go1.26.8", Settings: "a=b"}}}
+			Unchanged: &inspect.Marker{Format: 1, Version: "v0.1.0", Farm: "3f2a", Mode: "prefer", Go: "go1.26.8", Settings: "a=b"}}}
 	var out bytes.Buffer
-	writeProcess(&out, &inspectedProcess{inspect.Verdict{Reason: "its policy is prefer, not require",
-		Do: "build it with the policy require"}, p})
+	writeProcess(&out, &inspectedProcess{inspect.Verdict{Reason: "its mode is prefer, not require",
+		Do: "build it with the mode require"}, p})
 	if out.String() != want {
 		t.Errorf("got\n%swant\n%s", &out, want)
 	}

@@ -29,13 +29,13 @@ func writeInspected(w, errs io.Writer, all []inspectedProgram) {
 		return
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "on ossl\tengine\tpolicy\tGo\tprogram")
+	fmt.Fprintln(table, "on ossl\tengine\tmode\tGo\tprogram")
 	for _, r := range read {
-		policy := ""
+		mode := ""
 		if r.Unchanged != nil {
-			policy = r.Unchanged.Policy
+			mode = r.Unchanged.Mode
 		}
-		cells := []string{yesOrNo(r.OK), r.Engine, policy, r.GoVersion, r.Path}
+		cells := []string{yesOrNo(r.OK), r.Engine, mode, r.GoVersion, r.Path}
 		for i, cell := range cells {
 			cells[i] = strings.ReplaceAll(printable(cell), "\n", " ")
 		}
@@ -95,7 +95,7 @@ func writeVerdict(w io.Writer, v inspect.Verdict) {
 func writeProgram(w io.Writer, p *inspect.Program) {
 	writeLine(w, "engine", engineText(p))
 	if m := p.Unchanged; m != nil {
-		writeLine(w, "policy", m.Policy)
+		writeLine(w, "mode", m.Mode)
 		if m.Settings != "" {
 			writeLine(w, "settings", m.Settings)
 		}
@@ -189,7 +189,7 @@ func writeProcess(w io.Writer, r *inspectedProcess) {
 // writeReport writes a process's answer.
 func writeReport(w io.Writer, r *inspect.Report) {
 	writeLine(w, "ossl", r.Version)
-	writeLine(w, "policy", r.Policy)
+	writeLine(w, "mode", r.Mode)
 	switch {
 	case r.OpenSSL.Problem != "":
 		writeLine(w, "OpenSSL", "not usable: "+r.OpenSSL.Problem)

@@ -65,6 +65,13 @@ func AtLeast(version uint64) bool {
 	return err == nil && lib.Number >= version
 }
 
+// InUse returns the library if it is loaded, or nil.
+func InUse() *Library {
+	loadMu.Lock()
+	defer loadMu.Unlock()
+	return loaded
+}
+
 // Load loads the requested library; "" means the environment's choice, or else the newest of 4, 3
 // and 1.1 on this host. It is loaded once and never unloaded. A failure is not remembered: a later
 // call tries again.

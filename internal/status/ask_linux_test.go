@@ -87,7 +87,7 @@ func execute(command string, args []string) (string, error) {
 
 // report returns a report with n reasons.
 func report(n int) status.Report {
-	r := status.Report{Version: "v1.2.3", Policy: "prefer", Contexts: status.Contexts{Compiled: 3, InUse: 2},
+	r := status.Report{Version: "v1.2.3", Mode: "prefer", Contexts: status.Contexts{Compiled: 3, InUse: 2},
 		OpenSSL:     status.OpenSSL{Version: "OpenSSL 3.0.19", Path: "/lib/libssl.so.3"},
 		Connections: []status.Connections{{Engine: "ossl", Role: "server", Count: 7}}, Records: status.Records{Direct: 7, Kernel: 1}}
 	for i := range n {

@@ -28,7 +28,7 @@ const Format = 1
 type Report struct {
 	Format  int    `json:"format"`
 	Version string `json:"version"` // of ossl
-	Policy  string `json:"policy"`  // "prefer", "require" or "off"
+	Mode    string `json:"mode"`    // "prefer", "require" or "off"
 
 	Settings    []Setting     `json:"settings"` // all that differ from the defaults
 	OpenSSL     OpenSSL       `json:"openssl"`
@@ -104,7 +104,7 @@ const (
 // bound returns the report without passwords, and with bounded lists and texts.
 func (r Report) bound() Report {
 	r.Format = Format
-	r.Version, r.Policy = text(r.Version), text(r.Policy)
+	r.Version, r.Mode = text(r.Version), text(r.Mode)
 	r.OpenSSL = OpenSSL{text(r.OpenSSL.Version), text(r.OpenSSL.Path), text(r.OpenSSL.FIPS), text(r.OpenSSL.Problem)}
 	settings := make([]Setting, 0, maxSettings)
 	for _, s := range r.Settings[:min(len(r.Settings), maxSettings)] {

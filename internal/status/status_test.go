@@ -13,7 +13,7 @@ import (
 // TestBound: no report is longer than the bound, the most frequent reasons stay, and no connection is lost.
 func TestBound(t *testing.T) {
 	long := strings.Repeat("\x01", 10_000)
-	r := status.Report{Version: long, Policy: long, OpenSSL: status.OpenSSL{Version: long, Path: long, FIPS: long, Problem: long}}
+	r := status.Report{Version: long, Mode: long, OpenSSL: status.OpenSSL{Version: long, Path: long, FIPS: long, Problem: long}}
 	sum := uint64(0)
 	for i := range 1000 {
 		r.Settings = append(r.Settings, status.Setting{Name: long, Value: long, Refused: long})

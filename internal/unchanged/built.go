@@ -6,4 +6,4 @@ const settings = ""
 // marker is a line of JSON that says how a program was built, between a magic number, by which
 // "ossl inspect" finds it, and a zero byte. "ossl go" writes this file anew for each GOROOT that it
 // makes; without it, there is no magic number.
-const marker = `{"format":1,"version":"(devel)","policy":"prefer"}` + "\x00"
+const marker = `{"format":1,"version":"(devel)","mode":"prefer"}` + "\x00"

@@ -53,8 +53,8 @@ func ModeOf(built Mode, asked, fips string) (Mode, error) {
 type Info struct {
 	Format   int    `json:"format"`   // of the marker: 1
 	Version  string `json:"version"`  // ossl's
-	Build    string `json:"farm"`    // a hash of all that "ossl go" has put into the program
-	Mode     Mode   `json:"policy"`     // Prefer or Require
+	Build    string `json:"build"`    // a hash of all that "ossl go" has put into the program
+	Mode     Mode   `json:"mode"`     // Prefer or Require
 	Go       string `json:"go"`       // the version of Go
 	Settings string `json:"settings"` // the beginning of the SHA-256 hash of those that were given at build, or ""
 }
@@ -88,22 +88,28 @@ const (
 	Server Role = "server"
 )
 
+// A Reason is why connections of a role aren't ossl's.
+type Reason struct {
+	Role Role
+	Text string
+}
+
 // Counts are the connections of a process so far.
 type Counts struct {
-	Ossl    map[Role]int64    `json:"ossl"`           // connections of ossl
-	Left    map[string]uint64 `json:"left"`           // connections that were left to crypto/tls, by role and reason
-	Refused map[string]uint64 `json:"refused"`        // connections that had to be ossl's and could not, by role and reason
-	QUIC    int64             `json:"quic,omitempty"` // connections of QUIC, which are always crypto/tls's
+	Ossl    map[Role]uint64   // connections of ossl
+	Left    map[Reason]uint64 // connections that were left to crypto/tls
+	Refused map[Reason]uint64 // connections that had to be ossl's and could not
+	QUIC    uint64            // connections of QUIC, which are always crypto/tls's
 }
 
 // A Counter counts connections, and writes each new reason to a log.
 type Counter struct {
-	clients, servers, quic atomic.Int64
+	clients, servers, quic atomic.Uint64
 
 	log     io.Writer // nil for none
 	mu      sync.Mutex
-	left    map[string]uint64 // guarded by mu
-	refused map[string]uint64 // guarded by mu
+	left    map[Reason]uint64 // guarded by mu
+	refused map[Reason]uint64 // guarded by mu
 }
 
 // Process counts the connections of this process. Its log is standard error, unless OSSL_LOG=off.
@@ -120,7 +126,7 @@ var Process = sync.OnceValues(func() (*Counter, error) {
 
 // NewCounter returns a counter. log is nil for none.
 func NewCounter(log io.Writer) *Counter {
-	return &Counter{log: log, left: map[string]uint64{}, refused: map[string]uint64{}}
+	return &Counter{log: log, left: map[Reason]uint64{}, refused: map[Reason]uint64{}}
 }
 
 // Took counts a connection of ossl.
@@ -148,13 +154,13 @@ func (c *Counter) Log(text string) {
 	}
 }
 
-func (c *Counter) count(counts map[string]uint64, what string, r Role, reason error) {
+func (c *Counter) count(counts map[Reason]uint64, what string, r Role, reason error) {
 	text := strings.TrimPrefix(reason.Error(), "ossl: ")
-	key := string(r) + ": " + text
+	key := Reason{r, text}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, known := counts[key]; !known && len(counts) >= maxReasons {
-		key = otherReasons
+		key.Text = otherReasons
 		text = otherReasons + ", which are no longer told apart"
 	}
 	if counts[key]++; counts[key] == 1 {
@@ -167,7 +173,7 @@ func (c *Counter) Counts() Counts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return Counts{
-		Ossl:    map[Role]int64{Client: c.clients.Load(), Server: c.servers.Load()},
+		Ossl:    map[Role]uint64{Client: c.clients.Load(), Server: c.servers.Load()},
 		Left:    maps.Clone(c.left),
 		Refused: maps.Clone(c.refused),
 		QUIC:    c.quic.Load(),

@@ -52,8 +52,8 @@ func TestCounter(t *testing.T) {
 		t.Errorf("the log is %q", &log)
 	}
 	n := c.Counts()
-	if n.Ossl[Client] != 1 || n.Ossl[Server] != 2 || n.QUIC != 1 || n.Refused["client: no OpenSSL"] != 1 ||
-		n.Left["server: MinVersion: versions below TLS 1.2 are refused"] != 3 {
+	if n.Ossl[Client] != 1 || n.Ossl[Server] != 2 || n.QUIC != 1 || n.Refused[Reason{Client, "no OpenSSL"}] != 1 ||
+		n.Left[Reason{Server, "MinVersion: versions below TLS 1.2 are refused"}] != 3 {
 		t.Errorf("%+v", n)
 	}
 }
@@ -66,8 +66,8 @@ func TestReasons(t *testing.T) {
 		c.Left(Client, fmt.Errorf("reason %d", i))
 	}
 	left := c.Counts().Left
-	if len(left) != maxReasons+1 || left[otherReasons] != 9*maxReasons {
-		t.Errorf("%d reasons, %d others", len(left), left[otherReasons])
+	if len(left) != maxReasons+1 || left[Reason{Client, otherReasons}] != 9*maxReasons {
+		t.Errorf("%d reasons, %d others", len(left), left[Reason{Client, otherReasons}])
 	}
 	if n := strings.Count(log.String(), "\n"); n != maxReasons+1 {
 		t.Errorf("the log has %d lines", n)

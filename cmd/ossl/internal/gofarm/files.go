@@ -192,8 +192,8 @@ const markerSource = "internal/unchanged/built.go"
 type marker struct {
 	Format   int    `json:"format"`
 	Version  string `json:"version"`
-	Build    string `json:"farm"`
-	Mode     string `json:"policy"`
+	Build    string `json:"build"`
+	Mode     string `json:"mode"`
 	Go       string `json:"go"`
 	Settings string `json:"settings"` // the beginning of their SHA-256 hash, or ""
 

@@ -25,11 +25,18 @@ func TestSettings(t *testing.T) {
 	const built = "crypto/tls/internal/ossl/internal/unchanged/built.go"
 	for _, text := range []string{"", `{"format": 1}`, `{"format": 1, "servers": {"kernel_tls": true}}`} {
 		o := &gofarm.Options{Mode: "prefer", Source: source, UnknownGo: true, Settings: []byte(text)}
-		files, name, err := gofarm.Files(toolchain, o)
+		if text == "" {
+			o.Settings = nil
+		}
+		plan, err := gofarm.NewPlan(toolchain, o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		names[name] = true
+		files, err := plan.Files()
+		if err != nil {
+			t.Fatal(err)
+		}
+		names[plan.Root] = true
 		file := string(files[built])
 		if strings.Contains(file, "kernel_tls") != strings.Contains(text, "kernel_tls") {
 			t.Errorf("%s is %s", built, file)
@@ -42,7 +49,7 @@ func TestSettings(t *testing.T) {
 		t.Errorf("the farms are %v: settings must be part of a name", names)
 	}
 	o := &gofarm.Options{Mode: "prefer", Source: source, UnknownGo: true, Settings: []byte(`{"format": 1, "key_log": "/keys"}`)}
-	if _, _, err := gofarm.Files(toolchain, o); !errors.As(err, new(*settings.Error)) {
+	if _, err := gofarm.NewPlan(toolchain, o); !errors.As(err, new(*settings.Error)) {
 		t.Errorf("a key log at the build: %v", err)
 	}
 }

@@ -41,7 +41,7 @@ func main() { tls.Dial("tcp", other, nil) }
 
 import "os"
 
-var Marker = "\xffOSSL\xffunchanged\xff" + ` + "`" + `{"format":1,"version":"v0.1.0","policy":"prefer"}` + "`" + ` + "\x00"
+var Marker = "\xffOSSL\xffunchanged\xff" + ` + "`" + `{"format":1,"version":"v0.1.0","mode":"prefer"}` + "`" + ` + "\x00"
 
 //go:noinline
 func Keep() {
@@ -121,7 +121,7 @@ func TestBuilds(t *testing.T) {
 			if p.Main.Path != "example.org/program" || p.GOARCH != runtime.GOARCH || *p.CGO != (c.env == "CGO_ENABLED=1") {
 				t.Errorf("%+v", p)
 			}
-			if c.engine == inspect.OSSL && p.Unchanged.Policy != "prefer" {
+			if c.engine == inspect.OSSL && p.Unchanged.Mode != "prefer" {
 				t.Errorf("%+v", p.Unchanged)
 			}
 		})

@@ -172,7 +172,7 @@ func read(r io.ReaderAt, size int64) (*Program, error) {
 	case len(markers) == 0:
 		p.problem = "it has the functions of 'ossl go', but not its mark"
 	case len(markers) > 1:
-		p.problem = "it embeds another program that 'ossl go' has built, so its own policy is unknown"
+		p.problem = "it embeds another program that 'ossl go' has built, so its own mode is unknown"
 	case markers[0].problem != "":
 		p.problem = markers[0].problem
 	default:

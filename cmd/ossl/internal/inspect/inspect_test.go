@@ -22,9 +22,9 @@ const (
 	withCGO   = "path\texample.org/a\nmod\texample.org/a\tv1.2.3\t\nbuild\tCGO_ENABLED=1\n"
 )
 
-// mark returns a marker with a policy.
-func mark(policy string) string {
-	return magic + `{"format":1,"version":"v0.1.0","farm":"3f2a","policy":"` + policy + `","go":"go1.26.8","settings":"a=b"}` +
+// mark returns a marker with a mode.
+func mark(mode string) string {
+	return magic + `{"format":1,"version":"v0.1.0","build":"3f2a","mode":"` + mode + `","go":"go1.26.8","settings":"a=b"}` +
 		"\x00"
 }
 
@@ -54,7 +54,7 @@ func TestEngines(t *testing.T) {
 		{"less than required", usual(functions(farm), constants(mark("prefer"))), "require", inspect.OSSL, false,
 			"prefer, not require"},
 		{"off", usual(functions(farm), constants(mark("off"))), "", inspect.OSSL, false, "off"},
-		{"an unknown policy", usual(functions(farm), constants(mark("maybe"))), "", inspect.OSSL, false, `"maybe"`},
+		{"an unknown mode", usual(functions(farm), constants(mark("maybe"))), "", inspect.OSSL, false, `"maybe"`},
 		{"an embedded program", usual(functions(clientTLS), constants(mark("require"))), "", inspect.Go, false, "embeds"},
 		{"a program that embeds another", usual(functions(farm), constants(mark("require"), mark("prefer"))), "",
 			inspect.OSSL, false, "embeds"},
@@ -69,7 +69,7 @@ func TestEngines(t *testing.T) {
 		{"no marker, and the library", usual(functions(farm, library)), "", inspect.Twice, false, "not its mark"},
 		{"the magic alone", usual(functions(farm), constants(magic, mark("prefer"), magic)), "", inspect.OSSL, true, ""},
 		{"the library", usual(functions(clientTLS, library)), "", inspect.Library, true, ""},
-		{"the library has no policy", usual(functions(library)), "prefer", inspect.Library, false, "wasn't built by"},
+		{"the library has no mode", usual(functions(library)), "prefer", inspect.Library, false, "wasn't built by"},
 		{"both", usual(functions(farm, library), constants(mark("require"))), "require", inspect.Twice, true, ""},
 		{"without cgo", []section{withoutCGO, libc, functions(farm), constants(mark("prefer"))}, "",
 			inspect.OSSL, false, "without cgo"},
@@ -102,7 +102,7 @@ func TestFields(t *testing.T) {
 	yes := true
 	want := &inspect.Program{Engine: inspect.Twice, Library: "v0.2.0", GoVersion: "go1.26.8", GOOS: "linux", GOARCH: "arm64",
 		CGO: &yes, Tags: []string{"a", "b"}, Race: true, PIE: true, Package: "example.org/a",
-		Unchanged: &inspect.Marker{Format: 1, Version: "v0.1.0", Farm: "3f2a", Policy: "prefer", Go: "go1.26.8", Settings: "a=b"},
+		Unchanged: &inspect.Marker{Format: 1, Version: "v0.1.0", Farm: "3f2a", Mode: "prefer", Go: "go1.26.8", Settings: "a=b"},
 		Main:      inspect.Module{Path: "example.org/a", Version: "v1.2.3"},
 		Modules: []inspect.Module{{Path: "github.com/ossl-go/ossl", Version: "v0.2.0"},
 			{Path: "b", Version: "v1.0.0", Replaced: "./c"}}}
@@ -151,7 +151,7 @@ func TestChunks(t *testing.T) {
 			func(h *elf.Header64, _ []elf.Section64) { h.Shoff, h.Shnum, h.Shstrndx = 0, 0, 0 })
 		binary.LittleEndian.PutUint32(file[64+4:], uint32(elf.PF_R|elf.PF_W)) // package buildinfo searches data
 		p, err := inspect.Read(file)
-		if err != nil || p.Engine != inspect.OSSL || p.Unchanged == nil || p.Unchanged.Policy != "prefer" {
+		if err != nil || p.Engine != inspect.OSSL || p.Unchanged == nil || p.Unchanged.Mode != "prefer" {
 			t.Fatalf("after %d bytes: %+v, %v", before, p, err)
 		}
 	}
@@ -272,7 +272,7 @@ func FuzzRead(f *testing.F) {
 			t.Error("neither an engine nor an error")
 		}
 		if err == nil && p.Judge("require").OK && p.Unchanged == nil {
-			t.Errorf("a program without a policy passes: %+v", p)
+			t.Errorf("a program without a mode passes: %+v", p)
 		}
 	})
 }

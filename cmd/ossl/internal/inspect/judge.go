@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Policies are the policies of "ossl go", each stricter than the one before.
-var Policies = []string{"off", "prefer", "require"}
+// Modes are the modes of "ossl go", each stricter than the one before.
+var Modes = []string{"off", "prefer", "require"}
 
 // A Verdict says whether a program or a process has its TLS on OpenSSL.
 type Verdict struct {
@@ -19,8 +19,8 @@ func bad(do, format string, args ...any) Verdict {
 	return Verdict{Reason: fmt.Sprintf(format, args...), Do: do}
 }
 
-// Judge judges a program. If a policy is required, the program must have been built by "ossl go" with
-// that policy or a stricter one.
+// Judge judges a program. If a mode is required, the program must have been built by "ossl go" with
+// that mode or a stricter one.
 func (p *Program) Judge(required string) Verdict {
 	switch {
 	case p.Engine == None:
@@ -36,23 +36,23 @@ func (p *Program) Judge(required string) Verdict {
 	case p.Static:
 		return bad("link it without -static", "it is linked statically, so it can't load OpenSSL")
 	case p.Unchanged != nil:
-		return judgePolicy(p.Unchanged.Policy, required)
+		return judgeMode(p.Unchanged.Mode, required)
 	case required != "":
-		return bad("build it with 'ossl go'", "only 'ossl go' gives programs a policy, and it wasn't built by that")
+		return bad("build it with 'ossl go'", "only 'ossl go' gives programs a mode, and it wasn't built by that")
 	}
 	return Verdict{OK: true}
 }
 
-// judgePolicy judges the policy of a program or process that "ossl go" has built.
-func judgePolicy(policy, required string) Verdict {
-	rank := slices.Index(Policies, policy)
+// judgeMode judges the mode of a program or process that "ossl go" has built.
+func judgeMode(mode, required string) Verdict {
+	rank := slices.Index(Modes, mode)
 	switch {
 	case rank < 0:
-		return bad("use the command that has built it", "this command doesn't know its policy, %q", policy)
+		return bad("use the command that has built it", "this command doesn't know its mode, %q", mode)
 	case rank == 0:
-		return bad("", "its policy is off, so its TLS is crypto/tls")
-	case rank < slices.Index(Policies, required):
-		return bad("build it with the policy "+required, "its policy is %s, not %s", policy, required)
+		return bad("", "its mode is off, so its TLS is crypto/tls")
+	case rank < slices.Index(Modes, required):
+		return bad("build it with the mode "+required, "its mode is %s, not %s", mode, required)
 	}
 	return Verdict{OK: true}
 }

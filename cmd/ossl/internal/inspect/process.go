@@ -54,13 +54,13 @@ func ReadProcess(ctx context.Context, pid int) (*Process, error) {
 	return p, nil
 }
 
-// Judge judges a process by its answer, or by its program if there is none. If a policy is required, the
+// Judge judges a process by its answer, or by its program if there is none. If a mode is required, the
 // process must have it, or a stricter one.
 func (p *Process) Judge(required string) Verdict {
 	if p.Report == nil {
 		return p.Program.Judge(required)
 	}
-	if v := judgePolicy(p.Report.Policy, required); !v.OK {
+	if v := judgeMode(p.Report.Mode, required); !v.OK {
 		return v
 	}
 	if problem := p.Report.OpenSSL.Problem; problem != "" {

@@ -68,11 +68,11 @@ func TestProcess(t *testing.T) {
 		ok                    bool
 		reason                string
 	}{
-		{"prefer", `{"policy":"prefer"}`, "", true, ""},
-		{"require", `{"policy":"require"}`, "require", true, ""},
-		{"less than required", `{"policy":"prefer"}`, "require", false, "prefer, not require"},
-		{"off", `{"policy":"off"}`, "", false, "off"},
-		{"no OpenSSL", `{"policy":"prefer","openssl":{"problem":"none was found"}}`, "", false, "none was found"},
+		{"prefer", `{"mode":"prefer"}`, "", true, ""},
+		{"require", `{"mode":"require"}`, "require", true, ""},
+		{"less than required", `{"mode":"prefer"}`, "require", false, "prefer, not require"},
+		{"off", `{"mode":"off"}`, "", false, "off"},
+		{"no OpenSSL", `{"mode":"prefer","openssl":{"problem":"none was found"}}`, "", false, "none was found"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, err := inspect.ReadProcess(t.Context(), answering(t, c.report))

@@ -14,8 +14,8 @@ import (
 type Marker struct {
 	Format   int    `json:"format"`
 	Version  string `json:"version"` // of ossl
-	Farm     string `json:"farm"`    // the hash of the standard library's files that it was built from
-	Policy   string `json:"policy"`  // "prefer", "require" or "off"
+	Build    string `json:"build"`   // the hash of the standard library's files that it was built from
+	Mode     string `json:"mode"`    // "prefer", "require" or "off"
 	Go       string `json:"go"`
 	Settings string `json:"settings"`
 
