@@ -63,7 +63,7 @@ func judgeLinked(p *inspect.Program, stderr io.Writer) error {
 	switch {
 	case v.OK:
 		return nil
-	case p.Unchanged != nil && p.Unchanged.Policy == "prefer":
+	case p.Unchanged != nil && p.Unchanged.Mode == "prefer":
 		fmt.Fprintf(stderr, "ossl go: warning: %s. Its connections are crypto/tls's\n", v.Reason)
 		return nil
 	case p.Unchanged == nil:

@@ -102,7 +102,7 @@ func TestFields(t *testing.T) {
 	yes := true
 	want := &inspect.Program{Engine: inspect.Twice, Library: "v0.2.0", GoVersion: "go1.26.8", GOOS: "linux", GOARCH: "arm64",
 		CGO: &yes, Tags: []string{"a", "b"}, Race: true, PIE: true, Package: "example.org/a",
-		Unchanged: &inspect.Marker{Format: 1, Version: "v0.1.0", Farm: "3f2a", Mode: "prefer", Go: "go1.26.8", Settings: "a=b"},
+		Unchanged: &inspect.Marker{Format: 1, Version: "v0.1.0", Build: "3f2a", Mode: "prefer", Go: "go1.26.8", Settings: "a=b"},
 		Main:      inspect.Module{Path: "example.org/a", Version: "v1.2.3"},
 		Modules: []inspect.Module{{Path: "github.com/ossl-go/ossl", Version: "v0.2.0"},
 			{Path: "b", Version: "v1.0.0", Replaced: "./c"}}}
