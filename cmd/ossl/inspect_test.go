@@ -35,7 +35,7 @@ on crypto/tls   3 as client
                 1: other reasons
 records         11 connections sealed by ossl (6 by the kernel), 1 by libssl
 contexts        4 compiled, 2 in use
-asked           9 times before, 1 times by other users, 0 failures
+asked           9 answers before, 1 refusals to other users, 0 failures
 `
 	p := &inspect.Process{PID: 12, Name: "/usr/bin/server", Report: &inspect.Report{}}
 	if err := json.Unmarshal([]byte(answer), p.Report); err != nil {

@@ -234,6 +234,6 @@ func writeReport(w io.Writer, r *inspect.Report) {
 	writeLine(w, "records", fmt.Sprintf("%d connections sealed by ossl (%d by the kernel), %d by libssl", r.Records.Direct,
 		r.Records.Kernel, r.Records.Libssl))
 	writeLine(w, "contexts", fmt.Sprintf("%d compiled, %d in use", r.Contexts.Compiled, r.Contexts.InUse))
-	writeLine(w, "asked", fmt.Sprintf("%d times before, %d times by other users, %d failures", r.Asked.Answered, r.Asked.Refused,
-		r.Asked.Failed))
+	writeLine(w, "asked", fmt.Sprintf("%d answers before, %d refusals to other users, %d failures", r.Asked.Answered,
+		r.Asked.Refused, r.Asked.Failed))
 }
