@@ -30,7 +30,7 @@ var allowedRequirements = map[string]string{
 // ones of the core. Go permits it to all modules below the core's path, but it ties their releases
 // to the core's.
 var internalImporters = map[string]string{
-	"cmd/ossl/internal/bench":   "counts crossings and C's heap, and shares the tests' certificates; installed at the core's version",
+	"cmd/ossl/internal/bench":   "counts crossings and C's heap, shares the tests' certificates; installed at the core's version",
 	"cmd/ossl/internal/inspect": "asks processes, which answer in the format of internal/status",
 	"cmd/ossl/internal/gofarm":  "makes farms of the core's packages, at the core's version",
 	"examples":                  "not released: the tests of the recipes share internal/recipetest",
