@@ -14,8 +14,9 @@ const answer = `{"format":1,"version":"v0.1.0","mode":"prefer",
 "settings":[{"name":"OSSL_SESSIONS","value":"id"},{"name":"OSSL_KEYS","value":"a","refused":"no\u001b[31m key"}],
 "openssl":{"version":"OpenSSL 3.0.19 27 Jan 2026","path":"/usr/lib/libssl.so.3","fips":""},
 "connections":[{"engine":"ossl","role":"client","count":5},{"engine":"ossl","role":"server","count":7},
-{"engine":"crypto/tls","role":"client","count":3}],
-"left_to_crypto_tls":[{"text":"Rand is set","count":2}],"left_for_other_reasons":1,
+{"engine":"crypto/tls","role":"client","count":3},{"engine":"crypto/tls","role":"QUIC","count":1}],
+"left_to_crypto_tls":[{"text":"Rand is set","count":2},{"text":"other reasons","count":1}],
+"refused":[{"text":"MinVersion","count":6}],
 "contexts":{"compiled":4,"in_use":2},"records":{"direct":11,"libssl":1,"kernel":6},"asked":{"answered":9,"refused":1,"failed":0}}`
 
 // TestInspectProcess: the answer of a process, as text and as JSON.
@@ -29,10 +30,11 @@ libssl          /usr/lib/libssl.so.3
 FIPS mode       no
 settings        OSSL_SESSIONS=id
                 OSSL_KEYS=a, refused: no�[31m key
-on ossl         5 as client, 7 as server
-on crypto/tls   3 as client
-                2: Rand is set
+on ossl         client 5, server 7
+on crypto/tls   client 3, QUIC 1
+because         2: Rand is set
                 1: other reasons
+refused         6: MinVersion
 records         11 connections sealed by ossl (6 by the kernel), 1 by libssl
 contexts        4 compiled, 2 in use
 asked           9 answers before, 1 refusals to other users, 0 failures

@@ -42,7 +42,7 @@ func writeInspected(w, errs io.Writer, all []inspectedProgram) {
 		fmt.Fprintln(table, strings.Join(cells, "\t"))
 	}
 	_ = table.Flush()
-	writeReasons(w, read)
+	writeVerdicts(w, read)
 	for _, r := range read {
 		if len(r.Modules) > 0 {
 			fmt.Fprintln(w)
@@ -52,8 +52,8 @@ func writeInspected(w, errs io.Writer, all []inspectedProgram) {
 	}
 }
 
-// writeReasons writes each reason why programs are not on ossl once.
-func writeReasons(w io.Writer, read []inspectedProgram) {
+// writeVerdicts writes each reason why programs are not on ossl once.
+func writeVerdicts(w io.Writer, read []inspectedProgram) {
 	var verdicts []inspect.Verdict
 	paths := map[inspect.Verdict][]string{}
 	for _, r := range read {
@@ -217,7 +217,7 @@ func writeReport(w io.Writer, r *inspect.Report) {
 		var counts []string
 		for _, c := range r.Connections {
 			if c.Engine == engine {
-				counts = append(counts, fmt.Sprintf("%d as %s", c.Count, c.Role))
+				counts = append(counts, fmt.Sprintf("%s %d", c.Role, c.Count))
 			}
 		}
 		if counts == nil {
@@ -225,15 +225,18 @@ func writeReport(w io.Writer, r *inspect.Report) {
 		}
 		writeLine(w, "on "+engine, strings.Join(counts, ", "))
 	}
-	for _, reason := range r.Left {
-		writeLine(w, "", fmt.Sprintf("%d: %s", reason.Count, reason.Text))
-	}
-	if r.LeftOtherwise > 0 {
-		writeLine(w, "", fmt.Sprintf("%d: other reasons", r.LeftOtherwise))
-	}
+	writeReasons(w, "because", r.Left)
+	writeReasons(w, "refused", r.Refused)
 	writeLine(w, "records", fmt.Sprintf("%d connections sealed by ossl (%d by the kernel), %d by libssl", r.Records.Direct,
 		r.Records.Kernel, r.Records.Libssl))
 	writeLine(w, "contexts", fmt.Sprintf("%d compiled, %d in use", r.Contexts.Compiled, r.Contexts.InUse))
 	writeLine(w, "asked", fmt.Sprintf("%d answers before, %d refusals to other users, %d failures", r.Asked.Answered,
 		r.Asked.Refused, r.Asked.Failed))
+}
+
+func writeReasons(w io.Writer, subject string, reasons []inspect.Reason) {
+	for _, r := range reasons {
+		writeLine(w, subject, fmt.Sprintf("%d: %s", r.Count, r.Text))
+		subject = ""
+	}
 }

@@ -34,10 +34,10 @@ type Report struct {
 	OpenSSL     OpenSSL       `json:"openssl"`
 	Connections []Connections `json:"connections"`
 
-	// Left are the reasons for which connections were left to crypto/tls, the most frequent first.
-	// LeftOtherwise counts the connections with reasons that have no room there.
-	Left          []Reason `json:"left_to_crypto_tls"`
-	LeftOtherwise uint64   `json:"left_for_other_reasons"`
+	// The reasons for which connections were left to crypto/tls, or had to fail because the policy doesn't
+	// allow that: the most frequent first, and at the end the sum of those that have no room.
+	Left    []Reason `json:"left_to_crypto_tls"`
+	Refused []Reason `json:"refused"`
 
 	Contexts Contexts `json:"contexts"`
 	Records  Records  `json:"records"`
@@ -62,11 +62,11 @@ type OpenSSL struct {
 // Connections count the connections of an engine in a role.
 type Connections struct {
 	Engine string `json:"engine"` // "ossl" or "crypto/tls"
-	Role   string `json:"role"`   // "client" or "server"
+	Role   string `json:"role"`   // "client", "server", or "QUIC" for both roles
 	Count  uint64 `json:"count"`
 }
 
-// A Reason counts the connections that were left to crypto/tls for it.
+// A Reason counts the connections that it applies to.
 type Reason struct {
 	Text  string `json:"text"`
 	Count uint64 `json:"count"`
@@ -96,7 +96,8 @@ type Asked struct {
 // The bounds of a report, which keep its JSON below maxBytes: a character takes at most 6 bytes there.
 const (
 	maxReasons  = 32
-	maxSettings = 32
+	maxSettings = 24
+	maxCounts   = 8
 	maxText     = 256
 	maxBytes    = 256 << 10
 )
@@ -111,19 +112,34 @@ func (r Report) bound() Report {
 		settings = append(settings, Setting{text(s.Name), text(s.Value), text(s.Refused)})
 	}
 	r.Settings = settings
-	r.Connections = append([]Connections{}, r.Connections[:min(len(r.Connections), 4)]...)
-	reasons := slices.SortedFunc(slices.Values(r.Left), func(a, b Reason) int {
+	counts := make([]Connections, 0, maxCounts)
+	for _, c := range r.Connections[:min(len(r.Connections), maxCounts)] {
+		counts = append(counts, Connections{text(c.Engine), text(c.Role), c.Count})
+	}
+	r.Connections = counts
+	r.Left, r.Refused = boundReasons(r.Left), boundReasons(r.Refused)
+	return r
+}
+
+// OtherReasons is the text of the last reason, if some have no room.
+const OtherReasons = "other reasons"
+
+func boundReasons(all []Reason) []Reason {
+	all = slices.SortedFunc(slices.Values(all), func(a, b Reason) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Text, b.Text))
 	})
-	r.Left = make([]Reason, 0, maxReasons)
-	for i, reason := range reasons {
-		if i < maxReasons {
-			r.Left = append(r.Left, Reason{text(reason.Text), reason.Count})
+	bounded, others := make([]Reason, 0, maxReasons+1), uint64(0)
+	for _, reason := range all {
+		if reason.Text == OtherReasons || len(bounded) == maxReasons {
+			others += reason.Count
 		} else {
-			r.LeftOtherwise += reason.Count
+			bounded = append(bounded, Reason{text(reason.Text), reason.Count})
 		}
 	}
-	return r
+	if others > 0 {
+		bounded = append(bounded, Reason{OtherReasons, others})
+	}
+	return bounded
 }
 
 // text returns a text without passwords, and cuts it if it is long.

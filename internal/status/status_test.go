@@ -18,9 +18,11 @@ func TestBound(t *testing.T) {
 	for i := range 1000 {
 		r.Settings = append(r.Settings, status.Setting{Name: long, Value: long, Refused: long})
 		r.Left = append(r.Left, status.Reason{Text: fmt.Sprint(i, long), Count: uint64(i)})
-		r.Connections = append(r.Connections, status.Connections{Engine: "ossl", Role: "client"})
+		r.Connections = append(r.Connections, status.Connections{Engine: long, Role: long})
 		sum += uint64(i)
 	}
+	r.Left = append(r.Left, status.Reason{Text: status.OtherReasons, Count: 1_000_000})
+	r.Refused, sum = r.Left, sum+1_000_000
 	got := r.Bound()
 	text, err := json.Marshal(got)
 	if err != nil || len(text) >= status.MaxBytes {
@@ -32,10 +34,13 @@ func TestBound(t *testing.T) {
 	for _, reason := range got.Left {
 		sum -= reason.Count
 	}
-	if sum != got.LeftOtherwise {
-		t.Errorf("%d connections have other reasons, want %d", got.LeftOtherwise, sum)
+	if last := got.Left[len(got.Left)-1]; sum != 0 || last.Text != status.OtherReasons {
+		t.Errorf("%d connections were lost, and the last reason is %q", sum, last.Text)
 	}
-	if again := got.Bound(); !reflect.DeepEqual(again.Left, got.Left) || !reflect.DeepEqual(again.Settings, got.Settings) {
+	if !reflect.DeepEqual(got.Left, got.Refused) {
+		t.Errorf("the same reasons are bounded differently: %v and %v", got.Left, got.Refused)
+	}
+	if again := got.Bound(); !reflect.DeepEqual(again, got) {
 		t.Error("a bounded report changes when it is bounded again")
 	}
 	if len(r.Left[0].Text) < 10_000 {
@@ -57,8 +62,9 @@ func TestSecrets(t *testing.T) {
 		{"://", "://"},
 	} {
 		r := status.Report{Settings: []status.Setting{{Name: "a", Value: c.text, Refused: c.text}},
-			Left: []status.Reason{{Text: c.text}}, OpenSSL: status.OpenSSL{Problem: c.text}}.Bound()
-		for _, got := range []string{r.Settings[0].Value, r.Settings[0].Refused, r.Left[0].Text, r.OpenSSL.Problem} {
+			Left: []status.Reason{{Text: c.text}}, Refused: []status.Reason{{Text: c.text}},
+			OpenSSL: status.OpenSSL{Problem: c.text}}.Bound()
+		for _, got := range []string{r.Settings[0].Value, r.Settings[0].Refused, r.Left[0].Text, r.Refused[0].Text, r.OpenSSL.Problem} {
 			if got != c.want {
 				t.Errorf("%q becomes %q, want %q", c.text, got, c.want)
 			}

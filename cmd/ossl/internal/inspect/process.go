@@ -11,8 +11,11 @@ import (
 	"github.com/ossl-go/ossl/internal/status"
 )
 
-// A Report is the answer of a process.
-type Report = status.Report
+// A Report is the answer of a process, and a Reason a part of it.
+type (
+	Report = status.Report
+	Reason = status.Reason
+)
 
 // A Process is a running program.
 type Process struct {
