@@ -27,13 +27,14 @@ func statusReport() status.Report {
 		left[reason.Role] += n
 		r.Left = append(r.Left, status.Reason{Text: string(reason.Role) + ": " + reason.Text, Count: n})
 	}
-	if counts.QUIC > 0 {
-		r.Left = append(r.Left, status.Reason{Text: "QUIC", Count: counts.QUIC})
+	for reason, n := range counts.Refused {
+		r.Refused = append(r.Refused, status.Reason{Text: string(reason.Role) + ": " + reason.Text, Count: n})
 	}
 	for _, role := range []unchanged.Role{unchanged.Client, unchanged.Server} {
 		r.Connections = append(r.Connections, status.Connections{Engine: "ossl", Role: string(role), Count: counts.Ossl[role]},
 			status.Connections{Engine: "crypto/tls", Role: string(role), Count: left[role]})
 	}
+	r.Connections = append(r.Connections, status.Connections{Engine: "crypto/tls", Role: "QUIC", Count: counts.QUIC})
 	return r
 }
 

@@ -69,7 +69,7 @@ The keys of --json are stable: new ones may come, but none goes or changes its t
     modules    of --modules: the other modules
   process      of --pid: pid, name, on_ossl, reason, do as above, and report; without an answer, silent
                (the reason), do_for_an_answer, and program, with the keys above
-    report     format, version, policy, settings, openssl, connections, left_to_crypto_tls and
+    report     format, version, mode, settings, openssl, connections, left_to_crypto_tls and
                refused (with reasons), contexts, records, asked`,
 		Example: `  ossl inspect ./server
   ossl inspect --require require bin/*

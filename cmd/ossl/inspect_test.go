@@ -81,7 +81,7 @@ module          example.org/a v1.2.3, package example.org/a/b
 		Program: &inspect.Program{Engine: inspect.Twice, Library: "v0.2.0", GoVersion: "go1.26.8", GOOS: "linux", GOARCH: "amd64",
 			CGO: &no, PIE: true, Tags: []string{"a", "b"}, Package: "example.org/a/b",
 			Main:      inspect.Module{Path: "example.org/a", Version: "v1.2.3"},
-			Unchanged: &inspect.Marker{Format: 1, Version: "v0.1.0", Farm: "3f2a", Mode: "prefer", Go: "go1.26.8", Settings: "a=b"}}}
+			Unchanged: &inspect.Marker{Format: 1, Version: "v0.1.0", Build: "3f2a", Mode: "prefer", Go: "go1.26.8", Settings: "a=b"}}}
 	var out bytes.Buffer
 	writeProcess(&out, &inspectedProcess{inspect.Verdict{Reason: "its mode is prefer, not require",
 		Do: "build it with the mode require"}, p})

@@ -34,7 +34,7 @@ type Report struct {
 	OpenSSL     OpenSSL       `json:"openssl"`
 	Connections []Connections `json:"connections"`
 
-	// The reasons for which connections were left to crypto/tls, or had to fail because the policy doesn't
+	// The reasons for which connections were left to crypto/tls, or had to fail because the mode doesn't
 	// allow that: the most frequent first, and at the end the sum of those that have no room.
 	Left    []Reason `json:"left_to_crypto_tls"`
 	Refused []Reason `json:"refused"`
