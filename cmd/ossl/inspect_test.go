@@ -72,7 +72,7 @@ engine          ossl v0.1.0, under crypto/tls, and ossl v0.2.0, as a library: tw
                 its own settings
 mode            prefer
 settings        a=b
-built by        'ossl go' with go1.26.8, farm 3f2a
+built by        'ossl go' with go1.26.8, build 3f2a
 Go              go1.26.8, linux/amd64, without cgo, PIE, tags a,b
 module          example.org/a v1.2.3, package example.org/a/b
 `

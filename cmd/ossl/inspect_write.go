@@ -99,7 +99,7 @@ func writeProgram(w io.Writer, p *inspect.Program) {
 		if m.Settings != "" {
 			writeLine(w, "settings", m.Settings)
 		}
-		writeLine(w, "built by", strings.TrimSpace("'ossl go' with "+m.Go+", farm "+m.Build))
+		writeLine(w, "built by", strings.TrimSpace("'ossl go' with "+m.Go+", build "+m.Build))
 	}
 	writeLine(w, "Go", buildText(p))
 	if p.Main.Path != "" {

@@ -20,7 +20,7 @@ const (
 	EnvLog  = "OSSL_LOG"
 )
 
-// A Mode says what becomes of a connection that ossl can't make as its configuration asks.
+// A Mode decides the engine of a connection that ossl can't make as its configuration asks.
 type Mode string
 
 const (
@@ -49,7 +49,7 @@ func ModeOf(built Mode, asked, fips string) (Mode, error) {
 	return built, nil
 }
 
-// Info is what the marker in a program says.
+// Info is the content of the marker in a program.
 type Info struct {
 	Format   int    `json:"format"`   // of the marker: 1
 	Version  string `json:"version"`  // ossl's
@@ -59,7 +59,7 @@ type Info struct {
 	Settings string `json:"settings"` // the beginning of the SHA-256 hash of those that were given at build, or ""
 }
 
-// Built returns what the marker says. "ossl inspect" finds the marker in the program's file; it is
+// Built returns the content of the marker. "ossl inspect" finds the marker in the program's file; it is
 // there because this function is used.
 var Built = sync.OnceValue(func() Info {
 	var info Info
@@ -154,7 +154,7 @@ func (c *Counter) Log(text string) {
 	}
 }
 
-func (c *Counter) count(counts map[Reason]uint64, what string, r Role, reason error) {
+func (c *Counter) count(counts map[Reason]uint64, fate string, r Role, reason error) {
 	text := strings.TrimPrefix(reason.Error(), "ossl: ")
 	key := Reason{r, text}
 	c.mu.Lock()
@@ -164,7 +164,7 @@ func (c *Counter) count(counts map[Reason]uint64, what string, r Role, reason er
 		text = otherReasons + ", which are no longer told apart"
 	}
 	if counts[key]++; counts[key] == 1 {
-		c.Log(fmt.Sprintf("%s connections are %s: %s", r, what, text))
+		c.Log(fmt.Sprintf("%s connections are %s: %s", r, fate, text))
 	}
 }
 

@@ -44,7 +44,7 @@ func listOf(list []Setting, v reflect.Value, path string) []Setting {
 }
 
 // shown returns URIs without the parts that may be secret. Those of pkcs11: have none, since checkURI
-// refuses PINs; what other schemes have in theirs is unknown.
+// refuses PINs; the contents of other schemes' are unknown.
 func shown(uris []string) []string {
 	out := make([]string, len(uris))
 	for i, uri := range uris {

@@ -19,7 +19,7 @@ const built = "the settings that this program was built with"
 type Loaded struct {
 	*File
 	Source string // for errors
-	Note   string // what the user must know, or ""
+	Note   string // for the user, or ""
 }
 
 // Load returns the settings of a process: those in the file with a name, which the environment has given,

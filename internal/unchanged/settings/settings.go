@@ -14,7 +14,7 @@ import (
 	"github.com/ossl-go/ossl/tlsnames"
 )
 
-// A File is what a file of settings says. Each key is optional, except format.
+// A File is the content of a file of settings. Each key is optional, except format.
 type File struct {
 	Format  int      `json:"format"`  // 1
 	Locked  bool     `json:"locked"`  // the environment can't replace these settings, which were given at the build

@@ -6,7 +6,7 @@
 //	crypto/tls/internal/ossl  ossl's packages
 //
 // So whoever imports crypto/tls gets ossl, and Go's tools need no flag. The linker is a script that has
-// the command ossl examine what Go's linker has made.
+// the command ossl examine the program that Go's linker has made.
 package gofarm
 
 import (
@@ -39,13 +39,13 @@ type Options struct {
 // stateFile is the file in a farm that holds the GOROOT to which it links.
 const stateFile = "ossl-farm"
 
-// A Plan is what a farm is made from.
+// A Plan has the files of a farm.
 type Plan struct {
 	Root string // the folder of the farm, which may not exist yet
 
 	options   *Options
 	toolchain Toolchain
-	goFiles   map[string][]byte // of crypto/tls
+	goFiles   map[string][]byte // crypto/tls's
 	osslFiles map[string][]byte
 	marker    marker
 }
@@ -116,8 +116,8 @@ func Dir() (string, error) {
 	return filepath.Join(cache, "ossl", "go"), nil
 }
 
-// EnvCommand names the environment variable that holds the file of the command ossl, which examines what the
-// linker has made. Without it, the command is found by PATH.
+// EnvCommand names the environment variable that holds the file of the command ossl, which examines
+// linked programs. Without it, the command is found by PATH.
 const EnvCommand = "OSSL_COMMAND"
 
 // Environment returns the variables with which Go's tools use the farm, and their values. command is the file
@@ -276,7 +276,7 @@ func write(name string, data []byte, mode fs.FileMode) error {
 	return os.WriteFile(name, data, mode)
 }
 
-// removeHalfMade removes what killed processes have left.
+// removeHalfMade removes the folders of processes that were killed.
 func removeHalfMade(dir string) {
 	old, _ := filepath.Glob(filepath.Join(dir, halfMade+"*"))
 	for _, name := range old {

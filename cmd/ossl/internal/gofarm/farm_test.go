@@ -109,7 +109,7 @@ func TestRefusals(t *testing.T) {
 		edit func(*Toolchain, *Options)
 		want string
 	}{
-		"no sources": {func(tc *Toolchain, _ *Options) { tc.Root = t.TempDir() }, "there are no sources of crypto/tls"},
+		"no sources": {func(tc *Toolchain, _ *Options) { tc.Root = t.TempDir() }, "crypto/tls has no sources"},
 		"another Go": {func(tc *Toolchain, o *Options) { o.UnknownGo = false; tc.Root = changedGo(t, tc.Root) }, "was not tested with it"},
 		"not ossl":   {func(_ *Toolchain, o *Options) { o.Source.Dir = t.TempDir() }, "has no ossl that can be built into crypto/tls"},
 	} {
@@ -138,9 +138,9 @@ func changedGo(t *testing.T, goroot string) string {
 	return root
 }
 
-// TestUnknownGo: what the patches don't fit is refused, even with --unknown-go.
+// TestUnknownGo: a crypto/tls that the patches don't fit is refused, even with --unknown-go.
 func TestUnknownGo(t *testing.T) {
-	files, err := readGo(runtime.GOROOT())
+	files, err := readGo(toolchain(t).Root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,8 +161,8 @@ func TestUnknownGo(t *testing.T) {
 	}
 }
 
-// TestName: the name of a farm depends on all that it is made from, and what is in the programs doesn't depend
-// on folders.
+// TestName: the name of a farm depends on all of its sources, and the contents of programs don't depend on
+// folders.
 func TestName(t *testing.T) {
 	build := func(edit func(*Toolchain, *Options)) (name, marker string) {
 		p, err := plan(t, edit)

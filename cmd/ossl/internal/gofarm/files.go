@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// generator has this package's own files: what they make depends on them.
+// generator has this package's own files: farms depend on them.
 //
 //go:embed *.go template
 var generator embed.FS
@@ -33,7 +33,7 @@ var linkScript string
 // module is ossl's.
 const module = "github.com/ossl-go/ossl"
 
-// readGo reads the files of crypto/tls in a GOROOT, without its tests and generate_cert.go, which
+// readGo reads crypto/tls's files in a GOROOT, without its tests and generate_cert.go, which
 // is a program.
 func readGo(goroot string) (map[string][]byte, error) {
 	dir := filepath.Join(goroot, "src", "crypto", "tls")
@@ -42,7 +42,7 @@ func readGo(goroot string) (map[string][]byte, error) {
 		return nil, err
 	}
 	if len(names) == 0 {
-		return nil, fmt.Errorf("there are no sources of crypto/tls in %s: install Go with its standard library", dir)
+		return nil, fmt.Errorf("crypto/tls has no sources in %s: install Go with its standard library", dir)
 	}
 	files := map[string][]byte{}
 	for _, name := range names {
@@ -188,7 +188,7 @@ func isSource(name string) bool {
 // markerSource has the marker.
 const markerSource = "internal/unchanged/built.go"
 
-// A marker is what the programs of a farm say about themselves: internal/unchanged.Info.
+// A marker describes the programs of a farm to themselves: internal/unchanged.Info.
 type marker struct {
 	Format   int    `json:"format"`
 	Version  string `json:"version"`

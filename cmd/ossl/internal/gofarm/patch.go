@@ -60,13 +60,13 @@ func deadline(name string, read, write bool) patch {
 		fmt.Sprintf("\tif e := c.osslDeadline(t, %v, %v); e != nil {\n\t\treturn e.%s(t)\n\t}\n", read, write, name)}
 }
 
-// connMethods are the exported methods of crypto/tls's Conn. An engine takes over those that do more than
+// connMethods are the exported methods that crypto/tls's Conn has. An engine takes over those that do more than
 // to return a field or to call another one. A method that isn't here would work on the empty state of
 // crypto/tls.
 var connMethods = []string{"Close", "CloseWrite", "ConnectionState", "Handshake", "HandshakeContext", "LocalAddr", "NetConn",
 	"OCSPResponse", "Read", "RemoteAddr", "SetDeadline", "SetReadDeadline", "SetWriteDeadline", "VerifyHostname", "Write"}
 
-// An UnknownGoError is the reason why a version of crypto/tls can't have ossl as its engine.
+// An UnknownGoError is the reason why ossl can't be the engine of a Go version.
 type UnknownGoError struct{ Go, Reason string }
 
 func (e *UnknownGoError) Error() string {

@@ -47,7 +47,7 @@ func TestProgram(t *testing.T) {
 	const dir = "testdata/program"
 	env := []string{"GOWORK=off", "GOFLAGS=-count=1"}
 	run(t, dir, env, "go", "test", ".")
-	ours := []string{ossl, "go", "--unknown-go", "--source", repository}
+	ours := []string{ossl, "go", "--source", repository}
 	run(t, dir, append(env, "ENGINE=ossl"), append(ours, "test", ".")...)
 	run(t, dir, append(env, "OSSL_MODE=off"), append(ours, "test", ".")...)
 	run(t, dir, append(env, "ENGINE=ossl", "OSSL_MODE=require"), append(ours, "test", "-run", "TestRequire", ".")...)
@@ -59,7 +59,7 @@ func TestLostEngine(t *testing.T) {
 	const dir = "testdata/tiny"
 	env := []string{"GOWORK=off", "GOFLAGS=", "GOEXPERIMENT="}
 	command := func(mode string, args ...string) []string {
-		return append([]string{ossl, "go", "--unknown-go", "--source", repository, "--mode", mode}, args...)
+		return append([]string{ossl, "go", "--source", repository, "--mode", mode}, args...)
 	}
 	environment := run(t, dir, env, command("prefer", "env")...)
 	root, _, _ := strings.Cut(strings.SplitAfter(environment, "GOROOT='")[1], "'")
@@ -148,7 +148,7 @@ func main() {
 			t.Fatal(err)
 		}
 	}
-	out := run(t, dir, []string{"GOWORK=off", "GOFLAGS="}, ossl, "go", "--unknown-go", "--source", repository, "run", ".")
+	out := run(t, dir, []string{"GOWORK=off", "GOFLAGS="}, ossl, "go", "--source", repository, "run", ".")
 	const want = "remote error: tls: handshake failure\n"
 	if out != want+want {
 		t.Errorf("the program prints %q", out)

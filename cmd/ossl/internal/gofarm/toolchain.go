@@ -76,11 +76,11 @@ func (t Toolchain) real() (Toolchain, error) {
 	return t, nil
 }
 
-func goFailed(what string, err error, told *bytes.Buffer) error {
+func goFailed(command string, err error, told *bytes.Buffer) error {
 	if text := strings.TrimSpace(told.String()); text != "" {
-		return fmt.Errorf("%s: %s", what, text)
+		return fmt.Errorf("%s: %s", command, text)
 	}
-	return fmt.Errorf("%s: %w", what, err)
+	return fmt.Errorf("%s: %w", command, err)
 }
 
 // changesTo returns the folder of the flag -C, which the go command takes only as its first flag.
