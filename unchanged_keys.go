@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"strings"
 )
 
 // loadKey loads a private key by its URI.
@@ -60,7 +61,7 @@ func (s *processSettings) loadKeys() (list []crypto.Signer, err error) {
 	for _, uri := range s.Keys {
 		key, err := loadKey(uri)
 		if err != nil {
-			return nil, s.refuse("keys", err.Error()+". The process doesn't try it again")
+			return nil, s.refuse("keys", strings.TrimPrefix(err.Error(), "keys: ")+". The process doesn't try it again")
 		}
 		list = append(list, key)
 	}

@@ -127,6 +127,8 @@ func TestSettingsSessions(t *testing.T) {
 		{"TLS 1.3 without tickets", ofServers(`"sessions": {"id": 100}`), tls.VersionTLS13, false, [3]bool{false, true, false}},
 		{"TLS 1.3 by ticket", ofServers(`"sessions": {"id": 100}`), tls.VersionTLS13, true, [3]bool{false, true, true}},
 		{"TLS 1.3 by ID", ofServers(`"sessions": {"id": 100, "tls13": "id"}`), tls.VersionTLS13, true, [3]bool{false, true, false}},
+		{"policy, by ID", ofServers(`"policy": "default"`), tls.VersionTLS12, false, [3]bool{false, true, true}},
+		{"policy, ticket", ofServers(`"policy": "default"`), tls.VersionTLS13, true, [3]bool{false, true, true}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			set(t, test.settings)
@@ -442,7 +444,7 @@ func TestSettingsFIPS(t *testing.T) {
 	c, s := tlstest.Loopback()
 	defer c.Close()
 	defer s.Close()
-	conn := ossl.NewEngine(s, tlstest.ServerConfig(), false)
+	conn := ossl.NewEngine(s, tlstest.ServerConfig(tlstest.Curves(tls.CurveP256)), false)
 	if conn == nil {
 		t.Fatal("the connection is left to crypto/tls")
 	}

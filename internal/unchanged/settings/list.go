@@ -43,14 +43,19 @@ func listOf(list []Setting, v reflect.Value, path string) []Setting {
 	return list
 }
 
-// shown returns URIs without the parts that may be secret. Those of pkcs11: have none, since checkURI
-// refuses PINs; the contents of other schemes' are unknown.
+// shown returns URIs without the parts that may be secret. In those of pkcs11: that is the query, which is
+// about PINs; in those of other schemes it is unknown.
 func shown(uris []string) []string {
 	out := make([]string, len(uris))
 	for i, uri := range uris {
 		scheme, _, ok := strings.Cut(uri, ":")
 		switch strings.ToLower(scheme) {
-		case "pkcs11", "file":
+		case "pkcs11":
+			name, _, cut := strings.Cut(uri, "?")
+			if out[i] = name; cut {
+				out[i] += "?..."
+			}
+		case "file":
 			out[i] = uri
 		default:
 			if out[i] = scheme + ":..."; !ok || strings.HasPrefix(uri, "/") {
