@@ -90,7 +90,8 @@ func (s *processSettings) mode(role unchanged.Role) (unchanged.Mode, error) {
 		return mode, err
 	}
 	if mode == unchanged.Off {
-		return "", s.refuse(roleName(role)+"."+key, unchanged.EnvMode+"=off leaves the connections to crypto/tls, which doesn't honour it")
+		return "", s.refuse(roleName(role)+"."+key,
+			unchanged.EnvMode+"=off leaves the connections to crypto/tls, which doesn't honour it")
 	}
 	return unchanged.Require, nil
 }

@@ -55,7 +55,11 @@ func TestSettings(t *testing.T) {
 }
 
 func TestReadSettings(t *testing.T) {
-	for text, key := range map[string]string{`{"format": 1}`: "", `{"format": 1, "x": 1}`: "x", `{"format": 1, "key_log": "/keys"}`: "key_log"} {
+	for text, key := range map[string]string{
+		`{"format": 1}`:                     "",
+		`{"format": 1, "x": 1}`:             "x",
+		`{"format": 1, "key_log": "/keys"}`: "key_log",
+	} {
 		name := filepath.Join(t.TempDir(), "settings.json")
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
