@@ -39,7 +39,7 @@ type compiledKey struct {
 
 // A compiledConfig keeps the Context that was last made from a configuration.
 type compiledConfig struct {
-	opts    *options
+	opts    *options        // nil for the default ones
 	cleanup runtime.Cleanup // forgets it when the configuration is collected
 	last    atomic.Pointer[sharedContext]
 }
@@ -116,7 +116,15 @@ func (c *compiledConfig) context(config *tls.Config) (*sharedContext, error) {
 	if err := checkServerName(config.ServerName); err != nil { // the Context is without it
 		return nil, err
 	}
-	e, err := compiled.contexts.context(config, c.opts, nil)
+	opts := c.opts
+	if opts == nil {
+		records, err := recordsOfEnvironment()
+		if err != nil {
+			return nil, err
+		}
+		opts = defaultOptions[records]
+	}
+	e, err := compiled.contexts.context(config, opts, nil)
 	if err != nil {
 		return nil, err
 	}
