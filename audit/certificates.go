@@ -17,22 +17,18 @@ import (
 // A keyKind is a kind of key for which a server may have a certificate of its own.
 type keyKind struct {
 	name    string
-	suites  []uint16 // up to TLS 1.2: a suite determines the kind of key
-	part    string   // of the suites' names
-	schemes []uint16 // TLS 1.3: a signature scheme determines it
+	part    string   // up to TLS 1.2: of the names of the cipher suites for this kind of key
+	schemes []uint16 // TLS 1.3: a signature scheme determines the kind
 	prefix  []string // of the schemes' names
 }
 
 var keyKinds = []keyKind{
 	{
 		name: "ECDSA or EdDSA", part: "_ECDSA_", prefix: []string{"ecdsa_", "ed25519", "ed448"},
-		suites:  []uint16{0xc02b, 0xc02c, 0xcca9, 0xc023, 0xc024, 0xc009, 0xc00a, 0xc0ac, 0xc0ad, 0xc008, 0xc007},
 		schemes: []uint16{0x0403, 0x0503, 0x0603, 0x0807, 0x0808},
 	},
 	{
 		name: "RSA", part: "_RSA_", prefix: []string{"rsa_"},
-		suites: []uint16{0xc02f, 0xc030, 0xcca8, 0x009e, 0x009f, 0xccaa, 0xc027, 0xc028, 0xc013, 0xc014, 0x0033, 0x0039, 0x009c, 0x009d,
-			0x003c, 0x003d, 0x002f, 0x0035, 0xc012, 0x0016, 0x000a, 0xc011, 0x0005, 0x0004},
 		schemes: []uint16{0x0804, 0x0805, 0x0806, 0x0809, 0x080a, 0x080b},
 	},
 	{name: "ML-DSA", prefix: []string{"mldsa"}, schemes: []uint16{0x0904, 0x0905, 0x0906}},
@@ -55,11 +51,11 @@ func certificates(ctx context.Context, r *run) error {
 	facts.Outcome = Outcome{State: Tested}
 	for i := range keyKinds {
 		kind := &keyKinds[i]
-		version, known := r.versionFor(kind)
+		version, suites, known := r.versionFor(kind)
 		if version == 0 {
 			continue
 		}
-		chain, err := r.fetchChain(ctx, kind, version)
+		chain, err := r.fetchChain(ctx, kind, version, suites)
 		if ctx.Err() != nil {
 			facts.Outcome = Outcome{Failed, "the audit was interrupted"}
 			return ctx.Err()
@@ -91,19 +87,18 @@ func (f *CertificateFacts) add(chain ChainFacts) {
 }
 
 // versionFor returns the version in which a kind of key can be seen with the least work, or 0 if the
-// server can't have the kind. It also returns whether the server is known to have it.
-func (r *run) versionFor(kind *keyKind) (version uint16, known bool) {
+// server can't have the kind. Up to TLS 1.2 it also returns the server's suites for the kind. Known
+// reports whether the server is known to have it.
+func (r *run) versionFor(kind *keyKind) (version uint16, suites []uint16, known bool) {
 	versions := r.facts.Protocols.Versions
-	for _, v := range []struct {
-		name   string
-		number uint16
-	}{{"TLS 1.2", hello.TLS12}, {"TLS 1.1", hello.TLS11}, {"TLS 1.0", hello.TLS10}} {
-		f := versions[v.name]
-		if !f.Offered || len(kind.suites) == 0 {
-			continue
+	for version = hello.TLS12; kind.part != "" && version >= hello.SSL3; version-- {
+		for _, name := range versions[hello.VersionName(version)].Suites {
+			if suite, ok := hello.Suite(name); ok && strings.Contains(name, kind.part) {
+				suites = append(suites, suite)
+			}
 		}
-		if slices.ContainsFunc(f.Suites, func(s string) bool { return strings.Contains(s, kind.part) }) {
-			return v.number, true
+		if suites != nil {
+			return version, suites, true
 		}
 	}
 	f := versions["TLS 1.3"]
@@ -111,23 +106,23 @@ func (r *run) versionFor(kind *keyKind) (version uint16, known bool) {
 	case len(f.Signatures) > 0:
 		for _, prefix := range kind.prefix {
 			if slices.ContainsFunc(f.Signatures, func(s string) bool { return strings.HasPrefix(s, prefix) }) {
-				return hello.TLS13, true
+				return hello.TLS13, nil, true
 			}
 		}
 	case kind.part != "" && (f.Offered || len(versions) == 0): // not looked at: ask
-		return hello.TLS13, false
+		return hello.TLS13, nil, false
 	}
-	return 0, false
+	return 0, nil, false
 }
 
 // fetchChain returns the chain of a kind of key, or nil if the server refuses the kind.
-func (r *run) fetchChain(ctx context.Context, kind *keyKind, version uint16) (*ChainFacts, error) {
+func (r *run) fetchChain(ctx context.Context, kind *keyKind, version uint16, suites []uint16) (*ChainFacts, error) {
 	in := chainInput{name: r.options.ServerName, roots: r.options.Roots}
 	var err error
 	if version == hello.TLS13 {
 		err = r.fetch13(ctx, kind, &in)
 	} else {
-		err = r.fetch12(ctx, kind, version, &in)
+		err = r.fetch12(ctx, version, suites, &in)
 	}
 	if err != nil || in.der == nil {
 		return nil, err
@@ -142,18 +137,14 @@ func (r *run) fetchChain(ctx context.Context, kind *keyKind, version uint16) (*C
 		chain.Staple, chain.Stapled, chain.StapleError = staple, true, stapled.StapleError
 		chain.StapleUntil, chain.SCTs = stapled.StapleUntil, stapled.SCTs
 	}
-	chain.fetch = func(ctx context.Context) (*ChainFacts, error) { return r.fetchChain(ctx, kind, version) }
+	chain.fetch = func(ctx context.Context) (*ChainFacts, error) { return r.fetchChain(ctx, kind, version, suites) }
 	return &chain, nil
 }
 
-func (r *run) fetch12(ctx context.Context, kind *keyKind, version uint16, in *chainInput) error {
-	h := &hello.ClientHello{
-		Version: version, Suites: kind.suites, ServerName: r.serverName(), StatusRequest: true, ExtendedMaster: true,
-		Groups: []uint16{0x1d, 0x17, 0x18, 0x19, 0x1e, 0x1a, 0x1b, 0x1c, 0x16}, Points: []byte{0}, Renegotiation: true,
-		Extra: []hello.Extension{{Type: extensionSCT}},
-	}
-	if version == hello.TLS12 {
-		h.Signatures = allSchemes
+func (r *run) fetch12(ctx context.Context, version uint16, suites []uint16, in *chainInput) error {
+	h := r.oldHello(version, suites, groups12)
+	if version > hello.SSL3 {
+		h.StatusRequest, h.Extra = true, []hello.Extension{{Type: extensionSCT}}
 	}
 	reply, err := r.exchange(ctx, h, hello.AtDone)
 	if err != nil || reply.ServerHello == nil {

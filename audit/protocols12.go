@@ -18,14 +18,14 @@ func closed(err error) bool {
 // scsv is TLS_EMPTY_RENEGOTIATION_INFO_SCSV, for versions without extensions.
 const scsv uint16 = 0x00ff
 
-// hello12 is a ClientHello of SSL 3 to TLS 1.2.
-func (p *protocols) hello12(version uint16, suites, groups []uint16) *hello.ClientHello {
+// oldHello is a ClientHello of SSL 3 to TLS 1.2.
+func (r *run) oldHello(version uint16, suites, groups []uint16) *hello.ClientHello {
 	h := &hello.ClientHello{RecordVersion: min(version, hello.TLS10), Version: version, Suites: suites}
 	if version == hello.SSL3 {
 		h.Suites = append(slices.Clone(suites), scsv)
 		return h
 	}
-	h.ServerName, h.Groups, h.Points = p.run.serverName(), groups, []byte{0}
+	h.ServerName, h.Groups, h.Points = r.serverName(), groups, []byte{0}
 	h.ExtendedMaster, h.Renegotiation = true, true
 	if version == hello.TLS12 {
 		h.Signatures = signatureSchemes
@@ -40,7 +40,7 @@ func (p *protocols) old() {
 		first := p.first12
 		p.first12 = nil
 		if first == nil {
-			a := p.ask(p.hello12(version, offered12, groups12), hello.AtDone)
+			a := p.ask(p.run.oldHello(version, offered12, groups12), hello.AtDone)
 			if a.err != nil {
 				p.failed(version, a.err)
 				continue
@@ -147,7 +147,7 @@ func (l *list12) next(suites []uint16) bool {
 	if len(suites) == 0 {
 		return false
 	}
-	a := l.ask(l.hello12(l.version, suites, groups12), hello.AtServerHello)
+	a := l.ask(l.run.oldHello(l.version, suites, groups12), hello.AtServerHello)
 	if a.err != nil {
 		l.facts.Partial = a.err.Error()
 		return false
@@ -218,12 +218,12 @@ func (l *list12) details() {
 		l.curves(ecdhe)
 	}
 	if dhe := l.of(hello.DHE); len(dhe) > 0 && l.facts.PrimeBits == 0 {
-		if reply, ok := l.ask12(l.hello12(l.version, dhe, groups12)); ok {
+		if reply, ok := l.ask12(l.run.oldHello(l.version, dhe, groups12)); ok {
 			l.note(reply)
 		}
 	}
 	if signed := append(l.of(hello.ECDHE), l.of(hello.DHE)...); len(signed) > 0 && l.version == hello.TLS12 {
-		h := l.hello12(l.version, signed, groups12)
+		h := l.run.oldHello(l.version, signed, groups12)
 		h.Signatures = weakSchemes
 		if reply, ok := l.ask12(h); ok {
 			l.note(reply)
@@ -233,7 +233,7 @@ func (l *list12) details() {
 
 // order finds whose order of suites decides.
 func (l *list12) order() {
-	reply, ok := l.ask12(l.hello12(l.version, reversed(l.suites), groups12))
+	reply, ok := l.ask12(l.run.oldHello(l.version, reversed(l.suites), groups12))
 	if !ok {
 		return
 	}
@@ -243,7 +243,7 @@ func (l *list12) order() {
 	if l.facts.Order != orderServer || first < 1 {
 		return
 	}
-	reply, ok = l.ask12(l.hello12(l.version, []uint16{l.suites[first], l.suites[0]}, groups12))
+	reply, ok = l.ask12(l.run.oldHello(l.version, []uint16{l.suites[first], l.suites[0]}, groups12))
 	if ok && reply.ServerHello.Suite == l.suites[first] {
 		l.facts.Order = orderChaCha
 	}
@@ -258,7 +258,7 @@ func (l *list12) curves(suites []uint16) {
 	var last []uint16
 	for len(l.groups) < len(groups12) {
 		known := len(l.groups)
-		reply, ok := l.ask12(l.hello12(l.version, suites, append(without(groups12, l.groups), last...)))
+		reply, ok := l.ask12(l.run.oldHello(l.version, suites, append(without(groups12, l.groups), last...)))
 		if !ok && last == nil && known > 0 && isECDSA(suites[0]) && !l.versions["TLS 1.3"].Offered {
 			last = l.groups[known-1:]
 			continue
@@ -273,7 +273,7 @@ func (l *list12) curves(suites []uint16) {
 	if len(l.groups) < 2 {
 		return
 	}
-	if reply, ok := l.ask12(l.hello12(l.version, suites, reversed(l.groups))); ok && reply.KeyExchange != nil {
+	if reply, ok := l.ask12(l.run.oldHello(l.version, suites, reversed(l.groups))); ok && reply.KeyExchange != nil {
 		l.facts.GroupOrder = order(l.groups, reply.KeyExchange.Group)
 	}
 }
