@@ -89,7 +89,7 @@ type VersionFacts struct {
 
 // OptionFacts are about extensions and settings of a handshake.
 type OptionFacts struct {
-	ExtendedMaster      Switch    `json:"extended_master_secret"` // in TLS 1.2, RFC 7627
+	ExtendedMaster      Switch    `json:"extended_master_secret"` // up to TLS 1.2, RFC 7627
 	EncryptThenMAC      Switch    `json:"encrypt_then_mac"`       // RFC 7366
 	SecureRenegotiation Switch    `json:"secure_renegotiation"`   // RFC 5746
 	ClientRenegotiation Switch    `json:"client_renegotiation"`   // the server renegotiates when a client asks

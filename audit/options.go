@@ -30,22 +30,31 @@ var cbcSuites = []uint16{0xc009, 0xc013, 0xc00a, 0xc014, 0xc023, 0xc027, 0xc024,
 // probeOptions looks at extensions and settings.
 func probeOptions(ctx context.Context, r *run) error {
 	o := &r.facts.Options
-	known, offers12 := r.offers("TLS 1.2")
-	if known && !offers12 {
-		no := Outcome{NotTested, "the server has no TLS 1.2"}
+	version := r.latestOld()
+	if version != 0 {
+		r.probeHello12(ctx, version)
+		r.probeEncryptThenMAC(ctx, version)
+		r.probeRenegotiation(ctx)
+	} else {
 		for _, s := range []*Switch{&o.ExtendedMaster, &o.EncryptThenMAC, &o.SecureRenegotiation, &o.Compression,
 			&o.ClientRenegotiation} {
-			s.Outcome = no
+			s.Outcome = Outcome{NotTested, "the server has TLS 1.3 only"}
 		}
-	} else {
-		r.probeHello12(ctx)
-		r.probeEncryptThenMAC(ctx)
-		r.probeRenegotiation(ctx)
 	}
 	r.probeFallback(ctx)
-	r.probeALPN(ctx, known && !offers12)
+	r.probeALPN(ctx, version)
 	r.probeCompression13(ctx)
 	return ctx.Err()
+}
+
+// latestOld returns the latest version before TLS 1.3 that the server offers or may offer, or 0.
+func (r *run) latestOld() uint16 {
+	for version := hello.TLS12; version >= hello.SSL3; version-- {
+		if known, offered := r.offers(hello.VersionName(version)); offered || !known {
+			return version
+		}
+	}
+	return 0
 }
 
 // offers reports whether the server offers a version, if that is known.
@@ -54,16 +63,7 @@ func (r *run) offers(version string) (known, offered bool) {
 	return ok && v.State == Tested, v.Offered
 }
 
-// hello12 returns a TLS 1.2 ClientHello with all suites of the package client, or with suites.
-func (r *run) hello12(suites ...uint16) *hello.ClientHello {
-	h := client.Default(r.options.ServerName, hello.TLS12)
-	if suites != nil {
-		h.Suites = suites
-	}
-	return h
-}
-
-// outcome12 returns the outcome of a TLS 1.2 ClientHello, unless the server answered it in TLS 1.2.
+// outcome12 returns the outcome of a ClientHello without TLS 1.3, and whether a ServerHello answers it.
 func outcome12(reply *hello.Reply, err error) (Outcome, bool) {
 	switch {
 	case err != nil:
@@ -72,16 +72,16 @@ func outcome12(reply *hello.Reply, err error) (Outcome, bool) {
 		return Outcome{NotTested, "the server refused the ClientHello: " + reply.Alert.String()}, false
 	case reply.ServerHello == nil:
 		return Outcome{Failed, "the server answered the ClientHello without a ServerHello"}, false
-	case reply.ServerHello.Version != hello.TLS12:
+	case reply.ServerHello.Version > hello.TLS12:
 		return Outcome{NotTested, "the server chose " + hello.VersionName(reply.ServerHello.Version)}, false
 	}
 	return Outcome{State: Tested}, true
 }
 
 // probeHello12 learns everything that the answer to one ClientHello can show.
-func (r *run) probeHello12(ctx context.Context) {
+func (r *run) probeHello12(ctx context.Context, version uint16) {
 	o := &r.facts.Options
-	h := r.hello12()
+	h := r.oldHello(version, offered12, groups12)
 	h.Compressions = []byte{1, 0}
 	reply, err := r.exchange(ctx, h, hello.AtServerHello)
 	outcome, ok := outcome12(reply, err)
@@ -90,13 +90,16 @@ func (r *run) probeHello12(ctx context.Context) {
 		_, o.ExtendedMaster.On = reply.ServerHello.Extension(extExtendedMaster)
 		_, o.SecureRenegotiation.On = reply.ServerHello.Extension(extRenegotiation)
 		o.Compression.On = reply.ServerHello.Compression != 0
+		if reply.ServerHello.Version == hello.SSL3 {
+			o.ExtendedMaster.Outcome = Outcome{NotTested, "SSL 3 has no extended master secret"}
+		}
 	}
 }
 
 // probeEncryptThenMAC offers suites with CBC only: a server answers the extension for no others.
-func (r *run) probeEncryptThenMAC(ctx context.Context) {
+func (r *run) probeEncryptThenMAC(ctx context.Context, version uint16) {
 	s := &r.facts.Options.EncryptThenMAC
-	h := r.hello12(cbcSuites...)
+	h := r.oldHello(version, cbcSuites, groups12)
 	h.EncryptThenMAC = true
 	reply, err := r.exchange(ctx, h, hello.AtServerHello)
 	if reply != nil && err == nil && reply.Alert != nil && reply.ServerHello == nil {
@@ -114,7 +117,7 @@ func (r *run) probeRenegotiation(ctx context.Context) {
 	s := &r.facts.Options.ClientRenegotiation
 	err := r.again(ctx, func() error {
 		return r.timed(ctx, func(conn net.Conn, _ float64) error {
-			c, err := client.Handshake12(conn, &client.Config{Hello: r.hello12()})
+			c, err := client.Handshake12(conn, &client.Config{ServerName: r.options.ServerName})
 			if err != nil {
 				return err
 			}
@@ -160,8 +163,7 @@ func (r *run) probeFallback(ctx context.Context) {
 		s.Outcome = Outcome{NotTested, "the server offers one version"}
 		return
 	}
-	h := r.hello12()
-	h.Version, h.Suites = offered[1], append(h.Suites, fallbackSCSV)
+	h := r.oldHello(offered[1], append(slices.Clone(offered12), fallbackSCSV), groups12)
 	reply, err := r.exchange(ctx, h, hello.AtServerHello)
 	switch {
 	case err != nil:
@@ -177,17 +179,19 @@ func (r *run) probeFallback(ctx context.Context) {
 	}
 }
 
-// probeALPN finds the protocols that the server chooses, by removal. In TLS 1.2 the answer is in
-// the ServerHello, in TLS 1.3 it needs a handshake.
-func (r *run) probeALPN(ctx context.Context, only13 bool) {
+// probeALPN finds the protocols that the server chooses, by removal. Up to TLS 1.2 the answer is in
+// the ServerHello. If the version is 0, the server has TLS 1.3 only, which needs a handshake.
+func (r *run) probeALPN(ctx context.Context, version uint16) {
 	f := &r.facts.Options.ALPN
 	if r.target.Protocol != "https" && r.target.Protocol != "tls" {
 		f.Outcome = Outcome{NotTested, "the server doesn't speak HTTP"}
 		return
 	}
-	ask := r.askALPN12
-	if only13 {
-		ask = r.askALPN13
+	ask := r.askALPN13
+	if version != 0 {
+		ask = func(ctx context.Context, protocols []string) (string, error) {
+			return r.askALPN12(ctx, version, protocols)
+		}
 	}
 	protocols := []string{"h2", "http/1.1"}
 	for len(protocols) > 0 {
@@ -211,8 +215,8 @@ func (r *run) probeALPN(ctx context.Context, only13 bool) {
 	f.Outcome = Outcome{State: Tested}
 }
 
-func (r *run) askALPN12(ctx context.Context, protocols []string) (string, error) {
-	h := r.hello12()
+func (r *run) askALPN12(ctx context.Context, version uint16, protocols []string) (string, error) {
+	h := r.oldHello(version, offered12, groups12)
 	h.ALPN = protocols
 	reply, err := r.exchange(ctx, h, hello.AtServerHello)
 	switch {

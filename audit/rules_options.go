@@ -31,7 +31,7 @@ var optionRules = []Rule{
 		check: func(j *judgement) ([]Finding, Outcome) {
 			f := Finding{
 				Severity: Medium,
-				Evidence: "The server answers a TLS 1.2 ClientHello with extended_master_secret without the extension.",
+				Evidence: "The server answers a ClientHello with extended_master_secret without the extension.",
 				Remedy:   "Update the server's TLS library: OpenSSL has the extension from 1.1.0 on.",
 			}
 			if j.onCryptoTLS() && !j.policy.FIPS {
@@ -57,7 +57,7 @@ var optionRules = []Rule{
 		check: func(j *judgement) ([]Finding, Outcome) {
 			return switched(j.facts.Options.SecureRenegotiation, false, Finding{
 				Severity: High,
-				Evidence: "The server answers a TLS 1.2 ClientHello with renegotiation_info without the extension.",
+				Evidence: "The server answers a ClientHello with renegotiation_info without the extension.",
 				Remedy:   "Update the server's TLS library: OpenSSL has the extension from 0.9.8m on.",
 			})
 		},
@@ -70,7 +70,7 @@ var optionRules = []Rule{
 		check: func(j *judgement) ([]Finding, Outcome) {
 			return switched(j.facts.Options.ClientRenegotiation, true, Finding{
 				Severity: Low,
-				Evidence: "The server answered a second ClientHello on a TLS 1.2 connection by a ServerHello.",
+				Evidence: "The server answered a second ClientHello on a connection by a ServerHello.",
 				Remedy:   "Turn renegotiation off: OpenSSL's option no_renegotiation, the default of 3.0 for clients' requests.",
 			})
 		},
@@ -87,7 +87,7 @@ var optionRules = []Rule{
 		check: func(j *judgement) ([]Finding, Outcome) {
 			return switched(j.facts.Options.Compression, true, Finding{
 				Severity: High,
-				Evidence: "The server chose DEFLATE for a TLS 1.2 ClientHello.",
+				Evidence: "The server chose DEFLATE for a ClientHello that offered it.",
 				Remedy:   "Turn TLS compression off: OpenSSL's option no_compression.",
 			})
 		},

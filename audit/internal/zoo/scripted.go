@@ -206,7 +206,8 @@ func scriptedServers() []*Server {
 			min: 0x0301, max: 0x0303, suites: []uint16{rsaAES128}, extensions: secure, ssl2: []byte{1, 0, 0x80, 7, 0, 0xc0, 2, 0, 0x80},
 		}, old("SSL 2 is answered"), notIn, no13, missing, noEMS, noFallback, slow, refused),
 		scriptServer("ssl-3", "SSL 3 alone", &script{min: 0x0300, max: 0x0300, suites: []uint16{rsa3DES, rsaRC4SHA}},
-			old("SSL 3 is answered"), weak("triple DES and RC4"), no13, missing, slow, refused),
+			old("SSL 3 is answered"), weak("triple DES and RC4"),
+			Verdict{"renegotiation-insecure", "the server's hello has no extensions"}, no13, missing, slow, refused),
 		scriptServer("ssl-3-up", "SSL 3 to TLS 1.2", &script{min: 0x0300, max: 0x0303, suites: []uint16{rsaAES128, rsa3DES},
 			extensions: secure},
 			old("SSL 3 is answered"), weak("triple DES"), notIn, no13, missing, noEMS, noFallback, slow, refused),
@@ -216,18 +217,18 @@ func scriptedServers() []*Server {
 		scriptServer("export", "export suites in TLS 1.0", &script{
 			min: 0x0301, max: 0x0301, suites: []uint16{rsaExportRC4, rsaExportDES, dheRSAExportDES}, extensions: secure,
 		}, old("TLS 1.0 alone"), weak("keys of 40 bits"), Verdict{"group-weak", "a prime and an RSA key of 512 bits"}, no13, missing,
-			slow, refused),
+			noEMS, slow, refused),
 		scriptServer("rc4", "RC4 and single DES in TLS 1.2, in the client's order", &script{
 			min: 0x0303, max: 0x0303, suites: []uint16{rsaRC4SHA, rsaRC4MD5, rsaDES}, clientOrder: true, extensions: secure,
-		}, weak("RC4 and single DES"), Verdict{"suite-order", "the client's order decides"}, no13, missing, slow, refused),
+		}, weak("RC4 and single DES"), Verdict{"suite-order", "the client's order decides"}, no13, missing, noEMS, slow, refused),
 		scriptServer("null", "suites without encryption and without certificates", &script{
 			min: 0x0303, max: 0x0303, suites: []uint16{rsaNullSHA, anonAES128}, prime: prime1024, extensions: secure,
-		}, weak("no encryption; no authentication"), Verdict{"group-weak", "the prime has 1024 bits"}, no13, missing, slow,
+		}, weak("no encryption; no authentication"), Verdict{"group-weak", "the prime has 1024 bits"}, no13, missing, noEMS, slow,
 			refused),
 		scriptServer("dh-1024", "Diffie-Hellman with the 1024 bits of RFC 2409, signed with SHA-1", &script{
 			min: 0x0303, max: 0x0303, suites: []uint16{dheRSAAES128GCM}, prime: prime1024, extensions: secure,
 		}, Verdict{"group-weak", "the prime has 1024 bits"}, Verdict{"signature-weak", "the script signs with SHA-1"}, notIn, no13,
-			missing, slow, refused),
+			missing, noEMS, slow, refused),
 		scriptServer("compression", "the server compresses, if the client offers it", &script{
 			min: 0x0303, max: 0x0303, suites: []uint16{rsaAES128}, compression: 1, extensions: secure,
 		}, Verdict{"compression-on", "DEFLATE is chosen"}, notIn, no13, missing, noEMS, slow, refused),
