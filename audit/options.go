@@ -38,7 +38,7 @@ func probeOptions(ctx context.Context, r *run) error {
 	} else {
 		for _, s := range []*Switch{&o.ExtendedMaster, &o.EncryptThenMAC, &o.SecureRenegotiation, &o.Compression,
 			&o.ClientRenegotiation} {
-			s.Outcome = Outcome{NotTested, "the server has TLS 1.3 only"}
+			s.Outcome = Outcome{NotTested, "the server has no version before TLS 1.3"}
 		}
 	}
 	r.probeFallback(ctx)
@@ -136,7 +136,7 @@ func (r *run) probeRenegotiation(ctx context.Context) {
 	case err == nil:
 		s.Outcome = Outcome{State: Tested}
 	case errors.As(err, new(*client.UnsupportedError)), errors.As(err, new(*client.AlertError)):
-		s.Outcome = Outcome{NotTested, "no handshake of TLS 1.2: " + err.Error()}
+		s.Outcome = Outcome{NotTested, "no handshake before TLS 1.3: " + err.Error()}
 	default:
 		s.Outcome = failed(err)
 	}
@@ -180,7 +180,7 @@ func (r *run) probeFallback(ctx context.Context) {
 }
 
 // probeALPN finds the protocols that the server chooses, by removal. Up to TLS 1.2 the answer is in
-// the ServerHello. If the version is 0, the server has TLS 1.3 only, which needs a handshake.
+// the ServerHello. The version 0 stands for TLS 1.3 alone, which needs a handshake.
 func (r *run) probeALPN(ctx context.Context, version uint16) {
 	f := &r.facts.Options.ALPN
 	if r.target.Protocol != "https" && r.target.Protocol != "tls" {
