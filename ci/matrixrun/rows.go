@@ -35,7 +35,7 @@ var numbered = regexp.MustCompile(`^\d+(\.\d+)+[a-z]?`)
 // ofPrograms reports whether a tree with this name holds programs to test with, and perhaps the
 // OpenSSL that comes with them. Such a tree is not a version.
 func ofPrograms(name string) bool {
-	return name == "valkey" || name == "testssl" || strings.HasPrefix(name, "servers-")
+	return name == "valkey" || strings.HasPrefix(name, "servers-")
 }
 
 // findVersions lists the host's own version and the OpenSSL trees in dir, those named by number

@@ -14,7 +14,7 @@ import (
 // not.
 func TestFindVersions(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"new", "3.5", "1.1", "valkey", "testssl", "servers-bookworm", "servers-sid"} {
+	for _, name := range []string{"new", "3.5", "1.1", "valkey", "servers-bookworm", "servers-sid"} {
 		tree := filepath.Join(dir, name)
 		if err := errors.Join(os.Mkdir(tree, 0o755), os.WriteFile(filepath.Join(tree, "run"), nil, 0o755)); err != nil {
 			t.Fatal(err)
