@@ -121,7 +121,7 @@ Its exit status is that of the go tool.`,
 	flags := cmd.Flags()
 	flags.SetInterspersed(false) // the flags after the command are the go tool's
 	flags.StringVar(&o.Mode, "mode", "prefer", "`MODE` of the programs: prefer or require")
-	flags.StringVar(&settings, "settings", "", "`FILE` of settings for the programs: sessions, ticket keys, kernel TLS, a policy and others")
+	flags.StringVar(&settings, "settings", "", "`FILE` of settings for the programs: sessions, ticket keys, kernel TLS, a policy")
 	flags.StringVar(&source, "source", "", "`FOLDER` of ossl's sources; the default is what this command was built from")
 	flags.BoolVar(&o.UnknownGo, "unknown-go", false, "try a version of Go with which ossl was not tested")
 	flags.BoolVar(&examine, "examine-linked", false, "")

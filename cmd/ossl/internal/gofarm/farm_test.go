@@ -59,8 +59,8 @@ func TestMake(t *testing.T) {
 	if entries, err := os.ReadDir(filepath.Dir(p.Root)); err != nil || len(entries) != 1 {
 		t.Errorf("the cache has %v, %v", entries, err)
 	}
-	for _, name := range []string{"src/fmt/print.go", "src/crypto/tls/generate_cert.go", "src/crypto/tls/internal/fips140tls/fipstls.go",
-		"src/crypto/tls/internal/core/conn.go", "src/crypto/tls/internal/ossl/conn.go", "bin/go", "pkg/include/textflag.h"} {
+	for _, name := range []string{"src/fmt/print.go", "src/crypto/tls/generate_cert.go", 
+		"src/crypto/tls/internal/fips140tls/fipstls.go", "src/crypto/tls/internal/core/conn.go", "src/crypto/tls/internal/ossl/conn.go", "bin/go", "pkg/include/textflag.h"} {
 		if _, err := os.Stat(filepath.Join(p.Root, name)); err != nil {
 			t.Error(err)
 		}
@@ -110,7 +110,10 @@ func TestRefusals(t *testing.T) {
 		want string
 	}{
 		"no sources": {func(tc *Toolchain, _ *Options) { tc.Root = t.TempDir() }, "crypto/tls has no sources"},
-		"another Go": {func(tc *Toolchain, o *Options) { o.UnknownGo = false; tc.Root = changedGo(t, tc.Root) }, "was not tested with it"},
+		"another Go": {func(tc *Toolchain, o *Options) {
+			o.UnknownGo = false
+			tc.Root = changedGo(t, tc.Root)
+		}, "was not tested with it"},
 		"not ossl":   {func(_ *Toolchain, o *Options) { o.Source.Dir = t.TempDir() }, "has no ossl that can be built into crypto/tls"},
 	} {
 		if _, err := plan(t, c.edit); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -132,7 +135,8 @@ func changedGo(t *testing.T, goroot string) string {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(root, "src/crypto/tls/tls.go"), append(files["tls.go"], "// patched\n"...), 0o644); err != nil {
+	patched := append(files["tls.go"], "// patched\n"...)
+	if err := os.WriteFile(filepath.Join(root, "src/crypto/tls/tls.go"), patched, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	return root
@@ -144,11 +148,12 @@ func TestUnknownGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	const declaration = "type alert uint8\n"
 	for name, c := range map[string]struct{ file, old, new, want string }{
-		"an anchor is gone":  {"conn.go", "func (c *Conn) Read(b []byte) (int, error) {", "func (c *Conn) Read(p []byte) (int, error) {", "0 times"},
-		"a method is new":    {"alert.go", "type alert uint8\n", "type alert uint8\n\nfunc (c *Conn) Peek() {}\n", "the methods of Conn are"},
-		"a variable":         {"alert.go", "type alert uint8\n", "type alert uint8\n\nvar Exported int\n", "the variable Exported is exported"},
-		"a generic function": {"alert.go", "type alert uint8\n", "type alert uint8\n\nfunc F[T any](T) {}\n", "the function F has type parameters"},
+		"an anchor is gone":  {"conn.go", "Read(b []byte) (int, error) {", "Read(p []byte) (int, error) {", "0 times"},
+		"a method is new":    {"alert.go", declaration, declaration + "func (c *Conn) Peek() {}\n", "the methods of Conn are"},
+		"a variable":         {"alert.go", declaration, declaration + "var Exported int\n", "the variable Exported is exported"},
+		"a generic function": {"alert.go", declaration, declaration + "func F[T any](T) {}\n", "the function F has type parameters"},
 	} {
 		changed := maps.Clone(files)
 		changed[c.file] = bytes.Replace(files[c.file], []byte(c.old), []byte(c.new), 1)
@@ -181,7 +186,8 @@ func TestName(t *testing.T) {
 	if other, differs := build(func(_ *Toolchain, o *Options) { o.Source.Version = "v1" }); other == name || differs == marker {
 		t.Error("another version: the same name, or the same marker")
 	}
-	if other, differs := build(func(tc *Toolchain, _ *Options) { tc.Root = changedGo(t, tc.Root) }); other == name || differs == marker {
+	other, differs := build(func(tc *Toolchain, _ *Options) { tc.Root = changedGo(t, tc.Root) })
+	if other == name || differs == marker {
 		t.Error("another Go: the same name, or the same marker")
 	}
 }
@@ -217,7 +223,8 @@ func TestGlobalNames(t *testing.T) {
 			sources = append(sources, base)
 		}
 	}
-	for _, args := range [][]string{append([]string{"gcc", "-O2", "-c", "-DOSSL_FAULTS"}, sources...), {"sh", "-c", "nm -g --defined-only *.o"}} {
+	compile := append([]string{"gcc", "-O2", "-c", "-DOSSL_FAULTS"}, sources...)
+	for _, args := range [][]string{compile, {"sh", "-c", "nm -g --defined-only *.o"}} {
 		cmd := exec.Command(args[0], args[1:]...)
 		cmd.Dir = dir
 		out, err := cmd.CombinedOutput()

@@ -52,7 +52,7 @@ func method(name, params, result, engine, call string) patch {
 
 func transfer(name string) patch {
 	return patch{fmt.Sprintf("func (c *Conn) %s(b []byte) (int, error) {\n", name),
-		fmt.Sprintf("\tif e, err := c.osslUse(); err != nil {\n\t\treturn 0, err\n\t} else if e != nil {\n\t\treturn e.%s(b)\n\t}\n", name)}
+		"\tif e, err := c.osslUse(); err != nil {\n\t\treturn 0, err\n\t} else if e != nil {\n\t\treturn e." + name + "(b)\n\t}\n"}
 }
 
 func deadline(name string, read, write bool) patch {

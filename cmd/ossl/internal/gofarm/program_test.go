@@ -101,7 +101,8 @@ func TestLostEngine(t *testing.T) {
 		"a Go that isn't allowed": {"prefer", []string{"GOTOOLCHAIN=go1.999.9"}, nil, true, "go1.999.9"},
 	} {
 		out := filepath.Join(t.TempDir(), "tiny")
-		got, err := tryTo(dir, append(env, c.env...), command(c.mode, append(append([]string{"build", "-o", out}, c.args...), ".")...)...)
+		args := append(append([]string{"build", "-o", out}, c.args...), ".")
+		got, err := tryTo(dir, append(env, c.env...), command(c.mode, args...)...)
 		if (err != nil) != c.fails || c.message == "" && got != "" || !strings.Contains(got, c.message) {
 			t.Errorf("%s: %v\n%s", name, err, got)
 		}
@@ -116,8 +117,8 @@ func TestBoth(t *testing.T) {
 	ossl := build(t)
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"go.mod": "module example.org/both\n\ngo 1.26.0\n\nrequire github.com/ossl-go/ossl v0.1.0\n\nreplace github.com/ossl-go/ossl => " +
-			repository + "\n",
+		"go.mod": "module example.org/both\n\ngo 1.26.0\n\nrequire github.com/ossl-go/ossl v0.1.0\n\n" +
+			"replace github.com/ossl-go/ossl => " + repository + "\n",
 		"main.go": `package main
 
 import (

@@ -94,7 +94,8 @@ func download(ctx context.Context, m *debug.Module) (Source, error) {
 		return Source{}, goFailed("ossl's sources", err, &told)
 	}
 	if answer.Sum != m.Sum {
-		return Source{}, fmt.Errorf("ossl's sources, %s %s, have the hash %s, not %s as this command's", m.Path, m.Version, answer.Sum, m.Sum)
+		return Source{}, fmt.Errorf("ossl's sources, %s %s, have the hash %s, not %s as this command's",
+			m.Path, m.Version, answer.Sum, m.Sum)
 	}
 	return sourceIn(answer.Dir, m.Version)
 }

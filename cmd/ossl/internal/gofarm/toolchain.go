@@ -52,7 +52,7 @@ func Find(ctx context.Context, args []string) (Toolchain, error) {
 		return Toolchain{}, fmt.Errorf("go env: %w", err)
 	}
 	if strings.Contains(","+answer.GOEXPERIMENT+",", ",boringcrypto,") {
-		return Toolchain{}, errors.New("GOEXPERIMENT=boringcrypto replaces crypto/tls's cryptography, and ossl replaces its TLS: unset one")
+		return Toolchain{}, errors.New("GOEXPERIMENT=boringcrypto replaces crypto/tls's cryptography, and ossl its TLS: unset it")
 	}
 	t := Toolchain{answer.GOROOT, answer.GOTOOLDIR, strings.Fields(answer.GOVERSION + " ?")[0]}
 	return t.real()

@@ -43,7 +43,8 @@ func TestEngines(t *testing.T) {
 	}{
 		{"none", usual(functions("main.main")), "", inspect.None, false, "no TLS"},
 		{"crypto/tls", usual(functions("main.main", clientTLS)), "", inspect.Go, false, "crypto/tls"},
-		{"a client, ossl lost", usual(functions("crypto/tls/internal/core.(*Conn).clientHandshake")), "", inspect.Go, false, "crypto/tls"},
+		{"a client, ossl lost", usual(functions("crypto/tls/internal/core.(*Conn).clientHandshake")), "", inspect.Go, false,
+			"crypto/tls"},
 		{"a server", usual(functions("crypto/tls.(*Conn).serverHandshake-fm")), "", inspect.Go, false, "crypto/tls"},
 		{"a name that a string has", usual(functions("main.main"), constants("\x00"+clientTLS+"\x00")), "",
 			inspect.None, false, "no TLS"},
