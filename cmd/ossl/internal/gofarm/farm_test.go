@@ -59,8 +59,9 @@ func TestMake(t *testing.T) {
 	if entries, err := os.ReadDir(filepath.Dir(p.Root)); err != nil || len(entries) != 1 {
 		t.Errorf("the cache has %v, %v", entries, err)
 	}
-	for _, name := range []string{"src/fmt/print.go", "src/crypto/tls/generate_cert.go", 
-		"src/crypto/tls/internal/fips140tls/fipstls.go", "src/crypto/tls/internal/core/conn.go", "src/crypto/tls/internal/ossl/conn.go", "bin/go", "pkg/include/textflag.h"} {
+	for _, name := range []string{"src/fmt/print.go", "src/crypto/tls/generate_cert.go",
+		"src/crypto/tls/internal/fips140tls/fipstls.go", "src/crypto/tls/internal/core/conn.go",
+		"src/crypto/tls/internal/ossl/conn.go", "bin/go", "pkg/include/textflag.h"} {
 		if _, err := os.Stat(filepath.Join(p.Root, name)); err != nil {
 			t.Error(err)
 		}
@@ -114,7 +115,7 @@ func TestRefusals(t *testing.T) {
 			o.UnknownGo = false
 			tc.Root = changedGo(t, tc.Root)
 		}, "was not tested with it"},
-		"not ossl":   {func(_ *Toolchain, o *Options) { o.Source.Dir = t.TempDir() }, "has no ossl that can be built into crypto/tls"},
+		"not ossl": {func(_ *Toolchain, o *Options) { o.Source.Dir = t.TempDir() }, "has no ossl that can be built into crypto/tls"},
 	} {
 		if _, err := plan(t, c.edit); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
