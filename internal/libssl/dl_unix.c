@@ -78,17 +78,6 @@ void *dl_crypto(void *ssl) { return ssl; }
 
 void *dl_symbol(void *lib, const char *name) { return dlsym(lib, name); }
 
-int dl_path(const void *address, char *to, size_t size)
-{
-	Dl_info info;
-	char resolved[PATH_MAX];
-
-	if (!dladdr(address, &info) || !info.dli_fname)
-		return -1;
-	snprintf(to, size, "%s", realpath(info.dli_fname, resolved) ? resolved : info.dli_fname);
-	return 0;
-}
-
 int dl_privileged(void)
 {
 #ifdef __linux__
@@ -99,6 +88,12 @@ int dl_privileged(void)
 }
 
 void *dl_mallinfo(void) { return dlsym(RTLD_DEFAULT, "mallinfo2"); }
+
+/* The address range of the object that holds an address, and its path, "" for the program. */
+typedef struct {
+	uintptr_t of, from, to;
+	const char *name;
+} extent;
 
 #if (defined(__linux__) && !defined(__ANDROID__)) || defined(__FreeBSD__) || defined(__NetBSD__)
 
@@ -128,11 +123,6 @@ int dl_static(void)
 	return dl_iterate_phdr(find_loader, &found) == 1 && !found;
 }
 
-/* The address range of the object that holds an address. */
-typedef struct {
-	uintptr_t of, from, to;
-} extent;
-
 static int extent_of(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	extent *e = arg;
@@ -154,6 +144,7 @@ static int extent_of(struct dl_phdr_info *info, size_t size, void *arg)
 		return 0;
 	e->from = from;
 	e->to = to;
+	e->name = info->dlpi_name;
 	return 1;
 }
 
@@ -266,10 +257,14 @@ const char *dl_foreign(void *ssl, const void *crypto, const void **at)
 			const char *name = wanted(&d, r);
 			const void *bound, *own;
 
-			own = name ? dlsym(ssl, name) : NULL;
-			if (!own || !is_within(own, &libcrypto))
+			if (!name)
 				continue;
 			bound = *(void *const *)(map->l_addr + r->r_offset);
+			if (is_within(bound, &libcrypto)) /* as most are: a lookup takes longer */
+				continue;
+			own = dlsym(ssl, name);
+			if (!own || !is_within(own, &libcrypto))
+				continue;
 			/* libssl was loaded before, with lazy binding, and this symbol is not bound yet. It
 			 * will be bound to the process's first definition, if there is one. */
 			if (is_within(bound, &libssl)) {
@@ -290,6 +285,13 @@ const char *dl_foreign(void *ssl, const void *crypto, const void **at)
 
 int dl_static(void) { return 0; }
 
+static int find_extent(const void *address, extent *e)
+{
+	(void)address;
+	(void)e;
+	return 0;
+}
+
 int dl_same(const void *a, const void *b)
 {
 	Dl_info x, y;
@@ -307,3 +309,18 @@ const char *dl_foreign(void *ssl, const void *crypto, const void **at)
 }
 
 #endif
+
+int dl_path(const void *address, char *to, size_t size)
+{
+	char resolved[PATH_MAX];
+	const char *path = "";
+	Dl_info info;
+	extent e;
+
+	if (find_extent(address, &e))
+		path = e.name;
+	if (!*path && (!dladdr(address, &info) || !(path = info.dli_fname))) /* which also searches the object's symbols */
+		return -1;
+	snprintf(to, size, "%s", realpath(path, resolved) ? resolved : path);
+	return 0;
+}

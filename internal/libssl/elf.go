@@ -1,6 +1,7 @@
 package libssl
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 	"math"
 	"os"
 	"runtime"
-	"strings"
 	"unsafe"
 )
 
@@ -183,13 +183,14 @@ func (e *elfFile) text(at uint64) (string, error) {
 	if at >= e.size {
 		return "", io.ErrUnexpectedEOF
 	}
-	b := make([]byte, min(e.size-at, 4096)) // Linux's PATH_MAX
-	if _, err := e.file.ReadAt(b, int64(at)); err != nil {
-		return "", err
+	for _, longest := range []uint64{64, 4096} { // few names are long; Linux's PATH_MAX
+		b := make([]byte, min(e.size-at, longest))
+		if _, err := e.file.ReadAt(b, int64(at)); err != nil {
+			return "", err
+		}
+		if end := bytes.IndexByte(b, 0); end >= 0 {
+			return string(b[:end]), nil
+		}
 	}
-	s, _, ok := strings.Cut(string(b), "\x00")
-	if !ok {
-		return "", errors.New("no end of the string")
-	}
-	return s, nil
+	return "", errors.New("no end of the string")
 }

@@ -19,12 +19,13 @@ import (
 // $LIB and $PLATFORM in the paths that a library has for its own dependencies, and the folders named
 // for processor features that glibc searched before 2.37 (not glibc-hwcaps).
 type search struct {
-	first []string            // the folders that come before the loader's cache
-	last  []string            // the system's, after it
-	cache func() []byte       // the contents of the cache, nil if there is none
-	glibc bool                // the rules are glibc's: an object's RPATH comes before LD_LIBRARY_PATH
-	has   func(string) bool   // reports whether a library of this name is in the process
-	seen  map[string]struct{} // the names and paths that are checked
+	first  []string            // the folders that come before the loader's cache
+	last   []string            // the system's, after it
+	cache  func() []byte       // the contents of the cache, nil if there is none
+	glibc  bool                // the rules are glibc's: an object's RPATH comes before LD_LIBRARY_PATH
+	has    func(string) bool   // reports whether a library of this name is in the process
+	seen   map[string]struct{} // the names and paths that are checked
+	hwcaps map[string][]string // by folder, those in it for certain processors, with glibc
 }
 
 // hostSearch returns the search of this process's loader, or nil if there is none to know: on macOS
@@ -194,13 +195,29 @@ func (o *object) expand(path string) (folders []string) {
 // variants returns the files in a folder that the loader may choose: the file with the name, and
 // glibc's variants for certain processors.
 func (s *search) variants(folder, name string) []string {
-	const special = "glibc-hwcaps"
 	var files []string
-	processors, _ := os.ReadDir(filepath.Join(folder, special))
-	for _, p := range processors {
-		files = append(files, filepath.Join(folder, special, p.Name(), name))
+	for _, special := range s.special(folder) {
+		files = append(files, filepath.Join(special, name))
 	}
 	return s.suitable(append(files, filepath.Join(folder, name)))
+}
+
+// special returns the folders in a folder for certain processors.
+func (s *search) special(folder string) []string {
+	list, known := s.hwcaps[folder]
+	if known {
+		return list
+	}
+	parent := filepath.Join(folder, "glibc-hwcaps")
+	processors, _ := os.ReadDir(parent)
+	for _, p := range processors {
+		list = append(list, filepath.Join(parent, p.Name()))
+	}
+	if s.hwcaps == nil {
+		s.hwcaps = map[string][]string{}
+	}
+	s.hwcaps[folder] = list
+	return list
 }
 
 // suitable returns the files that the loader doesn't pass over: those that are there, except, with
