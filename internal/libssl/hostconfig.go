@@ -94,23 +94,32 @@ func (e *ConfigFault) HidesFIPS() bool { return !e.Missing && !e.NoAlgorithms }
 // A configSource is the rest of a file.
 type configSource struct{ rest []byte }
 
-// next returns the next line with its continuations: as it is, and as libcrypto joins it.
+// next returns the next line with its continuations: as it is, or nil after the last one, and as
+// libcrypto joins it.
 func (s *configSource) next() (raw, joined []byte) {
+	text := s.rest
 	for len(s.rest) > 0 {
 		n := bytes.IndexByte(s.rest, '\n') + 1
 		if n == 0 {
 			n = len(s.rest)
 		}
-		raw = append(raw, s.rest[:n]...)
-		joined = append(joined, bytes.TrimRight(s.rest[:n], "\r\n")...)
+		line := bytes.TrimRight(s.rest[:n], "\r\n")
 		s.rest = s.rest[n:]
+		if joined == nil {
+			joined = line
+		} else {
+			joined = append(joined, line...)
+		}
 		end := len(joined) - 1
 		if end < 0 || joined[end] != '\\' || end > 0 && joined[end-1] == '\\' {
 			break
 		}
-		joined = joined[:end]
+		joined = joined[:end:end] // what follows must not be overwritten
 	}
-	return raw, joined
+	if len(text) == 0 {
+		return nil, nil
+	}
+	return text[:len(text)-len(s.rest)], joined
 }
 
 // A configReader puts the files that a configuration includes in their places.
@@ -149,6 +158,7 @@ func (r *configReader) read() ([]byte, *ConfigFault) {
 		r.folder = &folder
 	}
 	r.now = &configSource{text}
+	r.text = make([]byte, 0, len(text)+len("\n\n\n"))
 	for first := true; ; first = false {
 		raw, line := r.now.next()
 		if raw == nil {
@@ -162,7 +172,9 @@ func (r *configReader) read() ([]byte, *ConfigFault) {
 		if first {
 			line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
 		}
-		if fault := r.line(raw, string(line)); fault != nil {
+		if s := bytes.TrimLeft(line, configBlanks); len(s) == 0 || s[0] == '#' {
+			r.text = append(r.text, raw...)
+		} else if fault := r.line(raw, string(line)); fault != nil {
 			return nil, fault
 		}
 		if len(r.text) > maxConfig {
@@ -210,14 +222,18 @@ func (r *configReader) loadOnce(file string) ([]byte, *ConfigFault) {
 		return nil, r.fault(file, err)
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
-	if err == nil && len(text) > maxConfig {
+	var text bytes.Buffer
+	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+		text.Grow(int(min(info.Size(), maxConfig)) + bytes.MinRead)
+	}
+	_, err = text.ReadFrom(io.LimitReader(f, maxConfig+1))
+	if err == nil && text.Len() > maxConfig {
 		err = errTooLong
 	}
 	if err != nil {
 		return nil, r.fault(file, err)
 	}
-	return text, nil
+	return text.Bytes(), nil
 }
 
 // leave continues after the end of a file. libcrypto continues with the folder that it is including

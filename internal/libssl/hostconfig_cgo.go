@@ -46,12 +46,16 @@ func ReadConfig() (*Config, *ConfigFault) {
 	return readConfigFile(C.GoString(file))
 }
 
-// hostConfig is the text of the host's openssl.cnf, once it could be read without a fault.
-var hostConfig atomic.Pointer[Config]
+// hostConfig is the text of the host's openssl.cnf, once it could be read without a fault, and idle the
+// same, parsed, if nobody uses it: loading the library and the first Context take it in turn.
+var hostConfig, idle atomic.Pointer[Config]
 
 // HostConfig returns the host's openssl.cnf as it was when the library was loaded and read it or, if
 // it had a fault then, as [ReadConfig] returns it.
 func HostConfig() (*Config, *ConfigFault) {
+	if c := idle.Swap(nil); c != nil {
+		return c, nil
+	}
 	if c := hostConfig.Load(); c != nil {
 		p, err := parseConfig(c.text)
 		if err != nil {
@@ -68,6 +72,13 @@ func HostConfig() (*Config, *ConfigFault) {
 func (c *Config) remember(fault *ConfigFault) {
 	if fault == nil {
 		hostConfig.Store(&Config{File: c.File, text: c.text})
+	}
+}
+
+// lend leaves the configuration of HostConfig to its next caller. c must not be used again.
+func (c *Config) lend() {
+	if !idle.CompareAndSwap(nil, c) {
+		c.Close()
 	}
 }
 
@@ -145,7 +156,11 @@ func FIPSByHost() (why string, err error) {
 	if c == nil {
 		return "", nil
 	}
-	defer c.Close()
+	if fault == nil {
+		defer c.lend()
+	} else {
+		defer c.Close()
+	}
 	var problem [512]C.char
 	switch C.ossl_config_asks_fips(c.p, &problem[0], C.size_t(len(problem))) {
 	case C.OSSL_FIPS_ASKED:

@@ -95,7 +95,13 @@ func use(report *C.char, size C.size_t) (err error) {
 		}
 	}()
 	config, fault := ReadConfig()
-	defer config.Close()
+	defer func() {
+		if err == nil && fault == nil {
+			config.lend()
+		} else {
+			config.Close()
+		}
+	}()
 	if fault != nil && fault.Passing() {
 		return fmt.Errorf("%s: %w", fault.File, fault)
 	}
