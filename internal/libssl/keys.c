@@ -5,6 +5,7 @@
 #include "traffic.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,7 +64,7 @@ static void keep_working(algorithms *a)
  * Enables the faster way of setting nonces if it is equivalent. EVP_CipherInit_ex2 asks the cipher
  * for the nonce's length each time, in 3.0 by comparing names, which costs more than the AES of a
  * small record. libcrypto's GCM also accepts the whole nonce as its "fixed part". That is not
- * documented, so each context compares it with the documented way, and doesn't use it if a byte
+ * documented, so it is compared with the documented way once for the same algorithms, and doesn't use it if a byte
  * differs.
  */
 static void try_whole_nonce(algorithms *a)
@@ -83,7 +84,8 @@ static void try_whole_nonce(algorithms *a)
 	ossl_fn.ERR_clear_error();
 }
 
-static int fetch(algorithms *a, OSSL_LIB_CTX *lib, int fips)
+/* Fetches what there is. Returns 1, or 0 if a hash or a key derivation is missing. */
+static int fetch_untried(algorithms *a, OSSL_LIB_CTX *lib, int fips)
 {
 	OSSL_LIB_CTX *kdfs;
 
@@ -96,7 +98,6 @@ static int fetch(algorithms *a, OSSL_LIB_CTX *lib, int fips)
 		a->aead[AES_128_GCM] = ossl_fn.EVP_aes_128_gcm();
 		a->aead[AES_256_GCM] = ossl_fn.EVP_aes_256_gcm();
 		a->aead[CHACHA20_POLY1305] = ossl_fn.EVP_chacha20_poly1305();
-		keep_working(a);
 		return 1;
 	}
 	/* A missing algorithm (ChaCha20 in FIPS mode) is not negotiated, or libssl has it from
@@ -114,8 +115,62 @@ static int fetch(algorithms *a, OSSL_LIB_CTX *lib, int fips)
 		algorithms_free(a);
 		return 0;
 	}
-	keep_working(a);
-	try_whole_nonce(a);
+	return 1;
+}
+
+/* The last algorithms that all worked, none of them in FIPS mode. A reference keeps each, so that an
+ * address is that of no other one. */
+static algorithms proven; /* guarded by lock */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int are_same(const algorithms *a, const algorithms *b)
+{
+	return memcmp(a->aead, b->aead, sizeof a->aead) == 0 && a->expand == b->expand && a->prf == b->prf && a->hash[0] == b->hash[0] &&
+		a->hash[1] == b->hash[1] && a->lib == b->lib;
+}
+
+/* Reports whether the algorithms have been tried, and completes them. */
+static int is_proven(algorithms *a)
+{
+	int same;
+
+	if (a->fips)
+		return 0;
+	pthread_mutex_lock(&lock);
+	same = are_same(a, &proven);
+	if (same)
+		memcpy(a->whole_nonce, proven.whole_nonce, sizeof a->whole_nonce);
+	pthread_mutex_unlock(&lock);
+	return same;
+}
+
+/* Remembers algorithms that were tried, unless some don't work. */
+static void remember(algorithms *a)
+{
+	algorithms own, old;
+
+	if (a->fips || !a->expand || !a->aead[0] || !a->aead[1] || !a->aead[2] || is_proven(a) || !fetch_untried(&own, a->lib, 0))
+		return;
+	memcpy(own.whole_nonce, a->whole_nonce, sizeof own.whole_nonce);
+	pthread_mutex_lock(&lock);
+	old = proven;
+	if (are_same(a, &own))
+		proven = own;
+	else
+		old = own; /* they were replaced meanwhile */
+	pthread_mutex_unlock(&lock);
+	algorithms_free(&old);
+}
+
+static int fetch(algorithms *a, OSSL_LIB_CTX *lib, int fips)
+{
+	if (!fetch_untried(a, lib, fips))
+		return 0;
+	if (!is_proven(a)) {
+		keep_working(a);
+		if (ossl_fn.EVP_CIPHER_fetch)
+			try_whole_nonce(a);
+	}
 	return 1;
 }
 
@@ -150,6 +205,8 @@ int algorithms_fetch(algorithms *a, OSSL_LIB_CTX *lib, int fips)
 		if ((parts && parts == known) ||
 			(i > 0 ? parts == before && errno != ENOMEM : !(known & ~parts) && !memory_may_have_failed())) {
 			__atomic_store_n(&shown[fips != 0], parts, __ATOMIC_RELAXED);
+			if (ok)
+				remember(a);
 			return ok;
 		}
 		before = parts;

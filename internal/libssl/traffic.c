@@ -320,13 +320,13 @@ int traffic_works(const algorithms *a, const suite *s)
 	traffic seal, open;
 	ossl_opened o;
 	size_t n, split = 0;
-	int ok, damaged;
+	int ok = 1, damaged;
 
-	for (ok = 1, damaged = 0; ok && damaged < 2; damaged++) {
-		memset(&seal, 0, sizeof seal);
-		memset(&open, 0, sizeof open);
-		seal.suite = open.suite = s;
-		seal.sealing = 1;
+	memset(&seal, 0, sizeof seal);
+	memset(&open, 0, sizeof open);
+	seal.suite = open.suite = s;
+	seal.sealing = 1;
+	for (damaged = 0; ok && damaged < 2; damaged++) {
 		n = traffic_seal(a, &seal, (uint8_t)OSSL_SSL3_RT_APPLICATION_DATA, text, sizeof text, record);
 		ok = n > 0 && prepare(a, &open);
 		if (ok) {
@@ -335,9 +335,9 @@ int traffic_works(const algorithms *a, const suite *s)
 				(damaged ? OSSL_SSL_AD_BAD_RECORD_MAC : -1);
 		}
 		ok = ok && (damaged || (split == sizeof text && memcmp(dst, text, sizeof text) == 0));
-		traffic_clear(&seal);
-		traffic_clear(&open);
 	}
+	traffic_clear(&seal);
+	traffic_clear(&open);
 	return ok;
 }
 
