@@ -2,6 +2,7 @@
 
 #include "probe.h"
 #include "schedule.h"
+#include "slim.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -504,7 +505,7 @@ int ossl_conn_use_cred(ossl_conn *pub, ossl_cred *cred)
 		c->cert = ASK_ANSWERED;
 		return 1;
 	}
-	if (ossl_fn.SSL_use_cert_and_key(c->ssl, leaf_for(c, cred), cred->key, (struct stack_st_X509 *)cred->chain, 1) != 1)
+	if (ossl_fn.SSL_use_cert_and_key(c->ssl, leaf_for(c, cred), cred_key(cred, c->ctx), (struct stack_st_X509 *)cred->chain, 1) != 1)
 		goto failed;
 	if (!limit_signatures(c, cred))
 		goto failed;

@@ -28,15 +28,17 @@ type Conn struct {
 // even if libssl itself can't pause for it. Otherwise they end only with those for which libssl
 // pauses.
 func (c *Context) Start(server, asks bool, serverName string, session, in, out []byte) (*Conn, Step, error) {
-	if !c.hold() {
+	c.settle()
+	ssl := c.hold()
+	if ssl == nil {
 		return nil, Step{}, errContextClosed
 	}
-	defer c.release()
+	defer ssl.release()
 	name := cString(serverName)
 	defer C.free(unsafe.Pointer(name))
 	var errs [errorSlots]C.ulong
 	var p *C.ossl_conn
-	step := C.ossl_conn_start(c.p, C.int(flag(server)), name, bytePtr(session), C.size_t(len(session)), C.int(flag(asks)), &p,
+	step := C.ossl_conn_start(ssl.p, C.int(flag(server)), name, bytePtr(session), C.size_t(len(session)), C.int(flag(asks)), &p,
 		&errs[0], bytePtr(in), C.size_t(len(in)), bytePtr(out), C.size_t(len(out)))
 	if p == nil {
 		return nil, Step{}, &Error{Op: "new connection", Codes: codes(&errs)}
@@ -54,6 +56,9 @@ func (c *Conn) Handshake(in, out []byte, facts *Facts) Step {
 	var f C.ossl_facts
 	step := stepOf(C.ossl_conn_handshake(c.p, bytePtr(in), C.size_t(len(in)), bytePtr(out), C.size_t(len(out)), &f))
 	if step.Status == Done {
+		if !shaken.Load() {
+			shaken.Store(true)
+		}
 		*facts = factsOf(&f)
 	}
 	return step

@@ -254,7 +254,7 @@ void ossl_ctx_free(ossl_ctx *ctx)
 int ossl_ctx_set_cred(ossl_ctx *ctx, ossl_cred *cred, unsigned long *errors)
 {
 	ossl_fn.ERR_clear_error();
-	if (ossl_fn.SSL_CTX_use_cert_and_key(ctx->ssl, cred->leaf, cred->key, (struct stack_st_X509 *)cred->chain, 1) != 1)
+	if (ossl_fn.SSL_CTX_use_cert_and_key(ctx->ssl, cred->leaf, cred_key(cred, ctx), (struct stack_st_X509 *)cred->chain, 1) != 1)
 		goto failed;
 	/* Only to be refused early: each connection's role decides which list it goes to. */
 	if (cred->sigalgs && ossl_fn.SSL_CTX_ctrl(ctx->ssl, OSSL_SSL_CTRL_SET_CLIENT_SIGALGS_LIST, 0, cred->sigalgs) != 1)
@@ -457,8 +457,10 @@ ossl_cred *ossl_cred_new(int fips, const uint8_t *chain, size_t chain_len, const
 	cred = cred_of(lib, chain, chain_len, sigalgs, staple, staple_len, scts, scts_len);
 	if (cred) {
 		cred->key = private_key(lib, cred->leaf, key, key_len);
-		if (!fips && cred->key)
+		if (!fips && cred->key && ossl_slim_library())
 			cred->key = slim_own_key(cred->key);
+		else
+			cred->movable = !fips;
 		if (!cred->key) {
 			ossl_cred_free(cred);
 			cred = NULL;
@@ -484,6 +486,7 @@ void ossl_cred_free(ossl_cred *cred)
 	ossl_fn.X509_free(cred->leaf);
 	ossl_fn.X509_free(cred->unlisted);
 	ossl_fn.EVP_PKEY_free(cred->key);
+	ossl_fn.EVP_PKEY_free(cred->moved);
 	if (cred->chain)
 		ossl_fn.OPENSSL_sk_pop_free(cred->chain, free_cert);
 	free(cred->sigalgs);

@@ -11,25 +11,23 @@ import (
 	"math"
 	"net"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
 )
 
-// Context is an SSL_CTX: immutable, and shared by connections. It is freed after Close, or else
+// An sslContext is an SSL_CTX: immutable, and shared by connections. It is freed after close, or else
 // when it is no longer referenced. Each connection has its own reference to the C object.
-type Context struct {
+type sslContext struct {
 	p       *C.ossl_ctx
-	cred    *Credential  // kept for its signer
-	users   atomic.Int64 // one for the owner until Close, and one for each call under way; the last user frees p
+	users   atomic.Int64 // one for the owner until close, and one for each call under way; the last user frees p
 	closed  atomic.Bool
-	cleanup runtime.Cleanup // frees p if Close is not called
+	cleanup runtime.Cleanup // frees p if close is not called
 }
 
-var errContextClosed = fmt.Errorf("libssl: the context is closed: %w", net.ErrClosed)
-
 // hold reports whether p may be used. If so, the caller must call release.
-func (c *Context) hold() bool {
+func (c *sslContext) hold() bool {
 	for {
 		n := c.users.Load()
 		if n == 0 || c.closed.Load() {
@@ -41,13 +39,7 @@ func (c *Context) hold() bool {
 	}
 }
 
-func (c *Context) mustHold() {
-	if !c.hold() {
-		panic(errContextClosed)
-	}
-}
-
-func (c *Context) release() {
+func (c *sslContext) release() {
 	if c.users.Add(-1) == 0 {
 		c.cleanup.Stop()
 		C.ossl_ctx_free(c.p)
@@ -55,16 +47,77 @@ func (c *Context) release() {
 	runtime.KeepAlive(c) // otherwise the cleanup could begin before Stop
 }
 
-// Close closes the context: no more connections can be made from it, and its memory is freed when
-// the last of its connections is freed. Close may be called at any time, and more than once.
-func (c *Context) Close() {
+func (c *sslContext) close() {
 	if c.closed.CompareAndSwap(false, true) {
 		c.release()
 	}
 }
 
-// NewContext makes a context from cfg. The library must be loaded.
+// Context is a configuration of connections: an SSL_CTX or, if it was made before the process's first
+// handshake has finished, one in the default library context, in whose place another one comes: see
+// slim_cgo.go.
+type Context struct {
+	ssl   atomic.Pointer[sslContext]
+	early atomic.Bool // config is set
+	cred  *Credential // kept for its signer
+
+	mu     sync.Mutex     // held while ssl is replaced, and by Close
+	config *ContextConfig // guarded by mu; of an SSL_CTX that may be replaced
+}
+
+var errContextClosed = fmt.Errorf("libssl: the context is closed: %w", net.ErrClosed)
+
+// hold returns the SSL_CTX, or nil if the context is closed. The caller must release it.
+func (c *Context) hold() *sslContext {
+	for {
+		ssl := c.ssl.Load()
+		if ssl.hold() {
+			return ssl
+		}
+		if c.ssl.Load() == ssl {
+			return nil
+		}
+	}
+}
+
+func (c *Context) mustHold() *sslContext {
+	ssl := c.hold()
+	if ssl == nil {
+		panic(errContextClosed)
+	}
+	return ssl
+}
+
+// Close closes the context: no more connections can be made from it, and its memory is freed when
+// the last of its connections is freed. Close may be called at any time, and more than once.
+func (c *Context) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.config = nil
+	c.early.Store(false)
+	c.ssl.Load().close()
+}
+
+// NewContext makes a context from cfg, which must not be changed afterwards. The library must be
+// loaded.
 func NewContext(cfg *ContextConfig) (*Context, error) {
+	c := &Context{cred: cfg.Credential}
+	if !cfg.FIPS && !shaken.Load() {
+		c.config = cfg
+		c.early.Store(true)
+	} else if !cfg.FIPS {
+		useSlim()
+	}
+	ssl, err := newSSL(cfg, nil)
+	if err != nil {
+		return nil, err
+	}
+	c.ssl.Store(ssl)
+	return c, nil
+}
+
+// newSSL makes an SSL_CTX. before is nil, or the one in whose place it comes.
+func newSSL(cfg *ContextConfig, before *sslContext) (*sslContext, error) {
 	lists, err := cfg.lists()
 	if err != nil {
 		return nil, err
@@ -116,13 +169,18 @@ func NewContext(cfg *ContextConfig) (*Context, error) {
 	p.alpn, p.alpn_len = (*C.uint8_t)(alpn), C.size_t(len(cfg.ALPN))
 	p.alpn_by_client = flag(cfg.ALPNByClient)
 
+	if before != nil {
+		p.before = before.p
+	}
+
 	var errs [errorSlots]C.ulong
 	var failed *C.char
 	ctx := C.ossl_ctx_new(&p, &errs[0], &failed)
+	runtime.KeepAlive(before)
 	if ctx == nil {
 		return nil, &Error{Op: "new context", Setting: C.GoString(failed), Codes: codes(&errs)}
 	}
-	c := &Context{p: ctx}
+	c := &sslContext{p: ctx}
 	c.users.Store(1)
 	c.cleanup = runtime.AddCleanup(c, func(p *C.ossl_ctx) { C.ossl_ctx_free(p) }, ctx)
 	for _, name := range cfg.ClientCAs {
@@ -137,7 +195,6 @@ func NewContext(cfg *ContextConfig) (*Context, error) {
 		if ok != 1 {
 			return nil, &Error{Op: "new context", Setting: "Certificates", Codes: codes(&errs)}
 		}
-		c.cred = cred
 	}
 	return c, nil
 }
@@ -145,14 +202,15 @@ func NewContext(cfg *ContextConfig) (*Context, error) {
 // CheckCredential returns an error if the context's servers can't use cred. It signs with it once,
 // for a client of the same context, unless Go would have to sign or signing may take long.
 func (c *Context) CheckCredential(cred *Credential) error {
-	if !c.hold() {
+	ssl := c.hold()
+	if ssl == nil {
 		return errContextClosed
 	}
-	defer c.release()
+	defer ssl.release()
 	defer runtime.KeepAlive(cred)
 	var errs [errorSlots]C.ulong
 	sign := !cred.MayBlock() && !cred.AsksGo()
-	if C.ossl_ctx_check_cred(c.p, cred.p, C.int(flag(sign)), &errs[0]) != 1 {
+	if C.ossl_ctx_check_cred(ssl.p, cred.p, C.int(flag(sign)), &errs[0]) != 1 {
 		return &Error{Op: "use certificate and key", Codes: codes(&errs)}
 	}
 	return nil
@@ -161,10 +219,11 @@ func (c *Context) CheckCredential(cred *Credential) error {
 // SetTicketKeys sets the keys that seal and open tickets: the first seals. It reports whether there
 // was room for them.
 func (c *Context) SetTicketKeys(keys []TicketKey) bool {
-	if !c.hold() {
+	ssl := c.hold()
+	if ssl == nil {
 		return false
 	}
-	defer c.release()
+	defer ssl.release()
 	list := make([]C.ossl_ticket_key, len(keys))
 	defer clear(list)
 	for i := range keys {
@@ -172,19 +231,19 @@ func (c *Context) SetTicketKeys(keys []TicketKey) bool {
 		list[i].cipher_len = C.uint8_t(copyBytes(list[i].cipher[:], keys[i].Cipher))
 		list[i].mac_len = C.uint8_t(copyBytes(list[i].mac[:], keys[i].MAC))
 	}
-	return C.ossl_ctx_set_ticket_keys(c.p, unsafe.SliceData(list), C.size_t(len(list))) == 1
+	return C.ossl_ctx_set_ticket_keys(ssl.p, unsafe.SliceData(list), C.size_t(len(list))) == 1
 }
 
 // HasCipher reports whether the context offers a cipher suite.
 func (c *Context) HasCipher(id uint16) bool {
-	c.mustHold()
-	defer c.release()
-	return C.ossl_ctx_has_cipher(c.p, C.uint16_t(id)) == 1
+	ssl := c.mustHold()
+	defer ssl.release()
+	return C.ossl_ctx_has_cipher(ssl.p, C.uint16_t(id)) == 1
 }
 
 // SecurityLevel returns the security level in force.
 func (c *Context) SecurityLevel() int {
-	c.mustHold()
-	defer c.release()
-	return int(C.ossl_ctx_security_level(c.p))
+	ssl := c.mustHold()
+	defer ssl.release()
+	return int(C.ossl_ctx_security_level(ssl.p))
 }

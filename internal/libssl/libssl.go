@@ -31,7 +31,6 @@ type Library struct {
 	Text       string // "OpenSSL 3.0.19 27 Jan 2026"
 	Path       string // of libssl
 	CryptoPath string // of libcrypto
-	Slim       bool   // new contexts live in the slim library context, see slim.c
 }
 
 // Version returns the dotted version, such as "3.0.19" or "1.1.1w".

@@ -13,7 +13,6 @@ import "C"
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"syscall"
 	"unsafe"
@@ -78,7 +77,7 @@ func tryLoad(c candidate) (*Library, error) {
 	if err := use(report, size); err != nil {
 		return nil, err
 	}
-	lib.Slim = os.Getenv(EnvSlim) != "off" && C.ossl_slim_setup() == 1
+	allowSlim()
 	return lib, nil
 }
 

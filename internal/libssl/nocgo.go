@@ -19,6 +19,9 @@ func isLoaded(string) bool { return false }
 
 func searchFolders() ([]string, bool) { return nil, false }
 
+// UseSlim reports whether contexts live in the slim library context.
+func UseSlim() bool { return false }
+
 // Reason returns OpenSSL's text for a packed error code, or "".
 func Reason(uint64) string { return "" }
 

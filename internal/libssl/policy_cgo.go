@@ -52,7 +52,7 @@ func (c *Config) Commands() ([]HostCommand, error) {
 
 // NoTickets reports whether the context's SSL_CTX has tickets turned off.
 func (c *Context) NoTickets() bool {
-	c.mustHold()
-	defer c.release()
-	return C.ossl_ctx_no_tickets(c.p) == 1
+	ssl := c.mustHold()
+	defer ssl.release()
+	return C.ossl_ctx_no_tickets(ssl.p) == 1
 }

@@ -39,6 +39,8 @@ struct ossl_cred {
 	X509 *unlisted;       /* the leaf for peers that don't list its signature, nullable: unlisted.c */
 	uint16_t leaf_scheme; /* the leaf's signature, if unlisted */
 	EVP_PKEY *key;
+	EVP_PKEY *moved; /* atomic: a copy in the slim library context, or key itself; NULL until it is needed */
+	uint8_t movable; /* key may be copied there */
 	OPENSSL_STACK *chain;
 	char *sigalgs;
 	uint8_t *staple, *scts;

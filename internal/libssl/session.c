@@ -33,6 +33,7 @@ enum {
 };
 
 struct ticket_ring {
+	int refs; /* atomic: the contexts that share it */
 	pthread_mutex_t lock;
 	const EVP_CIPHER *aes[2]; /* AES-128-CBC, AES-256-CBC */
 	size_t n;
@@ -559,12 +560,19 @@ void session_begin(conn *c, const uint8_t *session, size_t len)
 	ossl_fn.SSL_SESSION_free(s);
 }
 
-static int make_ring(ossl_ctx *ctx)
+static int make_ring(ossl_ctx *ctx, const ossl_ctx *before)
 {
-	ticket_ring *r = new_zeros(sizeof *r);
+	ticket_ring *r;
 
+	if (before && before->ring) {
+		ctx->ring = before->ring;
+		__atomic_add_fetch(&ctx->ring->refs, 1, __ATOMIC_RELAXED);
+		return 1;
+	}
+	r = new_zeros(sizeof *r);
 	if (!r)
 		return 0;
+	r->refs = 1;
 	if (pthread_mutex_init(&r->lock, NULL) != 0) {
 		free(r);
 		return 0;
@@ -587,7 +595,8 @@ void ossl_ctx_free_sessions(ossl_ctx *ctx)
 	if (ossl_fn.EVP_MD_free)
 		ossl_fn.EVP_MD_free((EVP_MD *)ctx->binding_hash); /* takes NULL */
 	ctx->binding_hash = NULL;
-	if (!r)
+	ctx->ring = NULL;
+	if (!r || __atomic_sub_fetch(&r->refs, 1, __ATOMIC_ACQ_REL) > 0)
 		return;
 	if (ossl_fn.EVP_CIPHER_free) {
 		ossl_fn.EVP_CIPHER_free((EVP_CIPHER *)r->aes[0]);
@@ -596,7 +605,6 @@ void ossl_ctx_free_sessions(ossl_ctx *ctx)
 	pthread_mutex_destroy(&r->lock);
 	ossl_fn.OPENSSL_cleanse(r, sizeof *r);
 	free(r);
-	ctx->ring = NULL;
 }
 
 const char *ossl_ctx_set_sessions(ossl_ctx *ctx, const ossl_ctx_params *p)
@@ -632,7 +640,7 @@ const char *ossl_ctx_set_sessions(ossl_ctx *ctx, const ossl_ctx_params *p)
 		return "tickets";
 	if (!ctx->tickets)
 		return NULL;
-	if (!make_ring(ctx))
+	if (!make_ring(ctx, p->before))
 		return "ticket keys";
 	if (ossl_fn.SSL_CTX_set_tlsext_ticket_key_evp_cb)
 		return ossl_fn.SSL_CTX_set_tlsext_ticket_key_evp_cb(s, on_ticket_key) == 1 ? NULL : "ticket keys";

@@ -177,6 +177,7 @@ typedef struct {
 	const uint8_t *alpn; /* protocol list in wire format */
 	size_t alpn_len;
 	uint8_t alpn_by_client; /* servers use the client's order of preference */
+	const ossl_ctx *before; /* nullable, borrow: a context with the same parameters, to share its ticket keys */
 } ossl_ctx_params;
 
 /* The results of ossl_load. */

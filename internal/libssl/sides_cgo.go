@@ -121,11 +121,12 @@ func (s *WriteSide) Skip(seq uint64) bool {
 // OfSecrets makes an established connection from TLS 1.3 traffic secrets, for tests; a nil secret
 // makes a side unusable.
 func (c *Context) OfSecrets(suite uint16, read, write []byte) (*Conn, error) {
-	if !c.hold() {
+	ssl := c.hold()
+	if ssl == nil {
 		return nil, errContextClosed
 	}
-	defer c.release()
-	p := C.ossl_conn_of_secrets(c.p, C.uint16_t(suite), bytePtr(read), bytePtr(write))
+	defer ssl.release()
+	p := C.ossl_conn_of_secrets(ssl.p, C.uint16_t(suite), bytePtr(read), bytePtr(write))
 	if p == nil {
 		return nil, &Error{Op: "connection of secrets"}
 	}

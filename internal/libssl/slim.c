@@ -41,13 +41,14 @@
  *   nothing here is ever unloaded. The tables are made before they are used and never changed:
  *   libcrypto reads them from any thread.
  *
- * When it is used: the library is 3.x or 4.x, whose hashes schedule.c knows; openssl.cnf, if there
- * is one, sets up only providers, TLS and names of objects; the one active provider is "default",
- * and part of libcrypto; default properties restrict nothing. All algorithms fetched from the
- * default provider here have the same properties, so a default query matches all of them or none:
- * therefore it is enough that one digest can be fetched, and that FIPS is not required. All
- * conditions except the file are checked again for each new context, since other code in the
- * process may load a provider at any time: SSL_CTXs are then made in the default library context.
+ * When it is used: a handshake of this process has finished (slim_cgo.go); the library is 3.x or
+ * 4.x, whose hashes schedule.c knows; openssl.cnf, if there is one, sets up only providers, TLS and
+ * names of objects; the one active provider is "default", and part of libcrypto; default properties
+ * restrict nothing. All algorithms fetched from the default provider here have the same properties,
+ * so a default query matches all of them or none: therefore it is enough that one digest can be
+ * fetched, and that FIPS is not required. All conditions except the file are checked again for each
+ * new context, since other code in the process may load a provider at any time: SSL_CTXs are then
+ * made in the default library context.
  *
  * What turns it off: OSSL_SLIM=off in the environment, and any doubt about the conditions above.
  */
@@ -64,8 +65,8 @@
 
 static const char provider_name[] = "ossl-slim";
 
-/* Written only by ossl_slim_setup. The library context is NULL if it is not used. */
-static OSSL_LIB_CTX *library;
+/* Written only by ossl_slim_setup. The library context, which is written last, is NULL if it is not used. */
+static OSSL_LIB_CTX *library; /* atomic */
 static const OSSL_PROVIDER *host; /* the default provider of the default library context */
 static OSSL_ALGORITHM *generators, *key_derivations, *decoders, *ciphers;
 static OSSL_ALGORITHM *macs; /* NULL: the default provider's own are used */
@@ -323,6 +324,7 @@ static OSSL_LIB_CTX *make(void)
 int ossl_slim_setup(void)
 {
 	unsigned long version = ossl_fn.OpenSSL_version_num();
+	OSSL_LIB_CTX *made = NULL;
 
 	if (version < OSSL_V3_0 || version >= OSSL_V5_0)
 		return 0;
@@ -330,21 +332,24 @@ int ossl_slim_setup(void)
 	if (modules_allow_slim() && is_plain()) {
 		host = ossl_fn.OSSL_PROVIDER_try_load(NULL, "default", 1); /* a reference, kept */
 		if (host && is_builtin())
-			library = make();
+			made = make();
 	}
 	ossl_fn.ERR_clear_error();
-	return library != NULL;
+	__atomic_store_n(&library, made, __ATOMIC_RELEASE);
+	return made != NULL;
 }
 
 OSSL_LIB_CTX *ossl_slim_library(void)
 {
-	if (!library || !is_plain())
+	OSSL_LIB_CTX *lib = __atomic_load_n(&library, __ATOMIC_ACQUIRE);
+
+	if (!lib || !is_plain())
 		return NULL;
 	if (ossl_fn.OSSL_LIB_CTX_get_conf_diagnostics && ossl_fn.OSSL_LIB_CTX_set_conf_diagnostics) {
 		int strict = ossl_fn.OSSL_LIB_CTX_get_conf_diagnostics(NULL);
 
-		if (ossl_fn.OSSL_LIB_CTX_get_conf_diagnostics(library) != strict)
-			ossl_fn.OSSL_LIB_CTX_set_conf_diagnostics(library, strict);
+		if (ossl_fn.OSSL_LIB_CTX_get_conf_diagnostics(lib) != strict)
+			ossl_fn.OSSL_LIB_CTX_set_conf_diagnostics(lib, strict);
 	}
-	return library;
+	return lib;
 }

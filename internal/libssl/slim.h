@@ -5,9 +5,8 @@
 #include "provider.h"
 
 /*
- * Makes the slim library context, if the host's configuration allows it. Called after the library
- * is loaded and before any other use. Returns 1, or 0 if it is not used. OSSL_LIB_CTX(3),
- * OSSL_PROVIDER(3).
+ * Makes the slim library context, if the host's configuration allows it. Called at most once, after
+ * the library is loaded. Returns 1, or 0 if it is not used. OSSL_LIB_CTX(3), OSSL_PROVIDER(3).
  */
 int ossl_slim_setup(void);
 
@@ -30,6 +29,9 @@ void slim_random_setup(void);
  * returns it there; otherwise returns key. Consumes key: slimown.c.
  */
 EVP_PKEY *slim_own_key(EVP_PKEY *key);
+
+/* Returns the key of a credential for the connections of ctx. Borrow (cred's): slimown.c. */
+EVP_PKEY *cred_key(ossl_cred *cred, const ossl_ctx *ctx);
 
 /*
  * A table that replaces HMAC's. slim_mac_setup fills it: slimmac.c. functions are the default

@@ -7,7 +7,8 @@
  * itself is moved.
  *
  * That is done with EC and RSA keys, of which both contexts have the same implementation. A key that
- * can't be exported stays where it is.
+ * can't be exported stays where it is. A credential that was made before the slim context also has its
+ * first key, which connections may use, and moves a copy.
  */
 
 #include "provider.h"
@@ -53,4 +54,23 @@ EVP_PKEY *slim_own_key(EVP_PKEY *key)
 	}
 	ossl_fn.EVP_PKEY_free(m.key); /* takes NULL */
 	return key; /* the errors are left to the caller, who doesn't keep it if memory was short */
+}
+
+EVP_PKEY *cred_key(ossl_cred *cred, const ossl_ctx *ctx)
+{
+	EVP_PKEY *moved, *none = NULL;
+
+	if (!ctx->slim || !cred->movable)
+		return cred->key;
+	moved = __atomic_load_n(&cred->moved, __ATOMIC_ACQUIRE);
+	if (moved)
+		return moved;
+	if (ossl_fn.EVP_PKEY_up_ref(cred->key) != 1)
+		return cred->key;
+	moved = slim_own_key(cred->key);
+	ossl_fn.ERR_clear_error(); /* the key as it is serves too */
+	if (__atomic_compare_exchange_n(&cred->moved, &none, moved, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return moved;
+	ossl_fn.EVP_PKEY_free(moved); /* another thread was quicker */
+	return none;
 }

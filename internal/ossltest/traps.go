@@ -31,6 +31,7 @@ func setTraps(file string) error {
 	if err != nil {
 		return err
 	}
+	slim := libssl.UseSlim()
 	if err := libssl.AskNames(false); err != nil { // which makes a ClientHello that nobody sends
 		return err
 	}
@@ -70,7 +71,7 @@ func setTraps(file string) error {
 	if len(set) == 0 {
 		return fmt.Errorf("%s has none", file)
 	}
-	fmt.Printf("traps: %d functions of %s at %#x, slim %v\n", len(set), lib.CryptoPath, base, lib.Slim)
+	fmt.Printf("traps: %d functions of %s at %#x, slim %v\n", len(set), lib.CryptoPath, base, slim)
 	return nil
 }
 

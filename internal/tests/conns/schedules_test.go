@@ -21,7 +21,7 @@ func TestSchedules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if lib.Slim && !libssl.SchedulesSame() {
+	if libssl.UseSlim() && !libssl.SchedulesSame() {
 		t.Errorf("those of OpenSSL %s are different", lib.Version())
 	}
 	t.Cleanup(func() { libssl.DistrustSchedules(false) })
