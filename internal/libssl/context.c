@@ -108,6 +108,8 @@ static SSL_CTX *whole(SSL_CTX *s, OSSL_LIB_CTX *lib, int kind)
 	return NULL;
 }
 
+static uint64_t made; /* atomic; for ossl_ssl_ctxs_made */
+
 SSL_CTX *ossl_new_ssl_ctx(int fips, OSSL_LIB_CTX **slim)
 {
 	OSSL_LIB_CTX *lib = NULL;
@@ -126,7 +128,27 @@ SSL_CTX *ossl_new_ssl_ctx(int fips, OSSL_LIB_CTX **slim)
 		*slim = lib;
 	errno = 0;
 	s = bare(lib);
-	return memory_may_have_failed() ? whole(s, lib, kind) : s;
+	if (memory_may_have_failed())
+		s = whole(s, lib, kind);
+	if (s && !fips)
+		__atomic_add_fetch(&made, 1, __ATOMIC_RELAXED);
+	return s;
+}
+
+uint64_t ossl_ssl_ctxs_made(void) { return __atomic_load_n(&made, __ATOMIC_RELAXED); }
+
+/*
+ * The SSL_CTX of the first ossl_has, for the first context: nothing was set in it but groups and
+ * signature algorithms, which that context sets too. NULL if there is none. In the default library
+ * context.
+ */
+static SSL_CTX *spare; /* atomic */
+
+static SSL_CTX *take_spare(const ossl_ctx_params *p)
+{
+	if (p->fips || !p->groups || !p->sigalgs || ossl_slim_library())
+		return NULL;
+	return __atomic_exchange_n(&spare, NULL, __ATOMIC_ACQ_REL);
 }
 
 /*
@@ -214,7 +236,9 @@ ossl_ctx *ossl_ctx_new(const ossl_ctx_params *p, unsigned long *errors, const ch
 	ctx->alpn_by_client = p->alpn_by_client;
 	if (fetched < 0 || !ctx->alpn || (p->sigalgs && !ctx->sigalgs) || (p->client_sigalgs && !ctx->client_sigalgs))
 		goto failed;
-	ctx->ssl = ossl_new_ssl_ctx(p->fips, &ctx->slim);
+	ctx->ssl = take_spare(p);
+	if (!ctx->ssl)
+		ctx->ssl = ossl_new_ssl_ctx(p->fips, &ctx->slim);
 	if (!ctx->ssl)
 		goto failed;
 	ctx->observes = ctx->slim && ctx->seal_refusals && !ctx->want_keylog;
@@ -307,18 +331,23 @@ int ossl_ctx_security_level(ossl_ctx *ctx) { return ossl_fn.SSL_CTX_get_security
 
 int ossl_has(const char *names, size_t groups, size_t signatures, int fips, uint8_t *has, unsigned long *errors)
 {
+	OSSL_LIB_CTX *slim;
 	SSL_CTX *s;
 	size_t i;
+	int ok;
 
 	ossl_fn.ERR_clear_error();
-	s = ossl_new_ssl_ctx(fips, NULL);
+	s = ossl_new_ssl_ctx(fips, &slim);
 	for (i = 0; s && i < groups + signatures; i++, names += strlen(names) + 1) {
 		int control = (int)(i < groups ? OSSL_SSL_CTRL_SET_GROUPS_LIST : OSSL_SSL_CTRL_SET_SIGALGS_LIST);
 
 		has[i] = ossl_fn.SSL_CTX_ctrl(s, control, 0, (void *)names) == 1;
 	}
+	ok = !ossl_drain_errors(errors) && s != NULL;
+	if (ok && !fips && !slim)
+		s = __atomic_exchange_n(&spare, s, __ATOMIC_ACQ_REL);
 	ossl_fn.SSL_CTX_free(s); /* takes NULL */
-	return !ossl_drain_errors(errors) && s != NULL;
+	return ok;
 }
 
 X509 *cert_unread(OSSL_LIB_CTX *lib, const uint8_t *der, size_t len)

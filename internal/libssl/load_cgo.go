@@ -124,6 +124,12 @@ func PeerKeysKept() (n uint64, kept bool) {
 	return uint64(C.ossl_slim_keys_found()), C.ossl_slim_keys_kept() == 1
 }
 
+// Made returns the number of SSL_CTXs that were made, except FIPS mode's, and whether there is a slim
+// library context. It is for tests.
+func Made() (contexts uint64, slim bool) {
+	return uint64(C.ossl_ssl_ctxs_made()), C.ossl_slim_library() != nil
+}
+
 // SlimHMAC returns an HMAC by the slim library context (slimmac.c), or nil. It is for tests.
 func SlimHMAC(digest string, key, data []byte) []byte {
 	name := C.CString(digest)

@@ -102,15 +102,12 @@ static OPENSSL_STACK *find_commands(const CONF *conf, const char **problem)
 	return commands;
 }
 
-static const char *read_commands(SSL_CTX *s, const CONF *conf, bytes *list)
+static const char *read_commands(SSL_CTX *s, OPENSSL_STACK *commands, bytes *list)
 {
 	const char *problem = NULL;
-	OPENSSL_STACK *commands = find_commands(conf, &problem);
 	SSL_CONF_CTX *commander;
 	int i;
 
-	if (!commands)
-		return problem;
 	commander = new_commander(s);
 	if (!commander)
 		return "out of memory";
@@ -129,19 +126,28 @@ static const char *read_commands(SSL_CTX *s, const CONF *conf, bytes *list)
 uint8_t *ossl_policy_read(const CONF *conf, size_t *len, const char **problem, unsigned long *errors)
 {
 	bytes list = {0};
-	SSL_CTX *s;
+	OPENSSL_STACK *commands;
+	SSL_CTX *s = NULL;
+	int ok;
 
 	*problem = NULL;
 	ossl_fn.ERR_clear_error();
-	s = ossl_new_ssl_ctx(0, NULL);
-	if (s)
-		*problem = read_commands(s, conf, &list);
-	if (s && !*problem && !list.data && !(list.data = malloc(1))) /* NULL means failure */
+	commands = find_commands(conf, problem);
+	ok = !commands && ossl_ssl_ctxs_made() > 0; /* there is nothing to try with one */
+	if (!ok) {
+		s = ossl_new_ssl_ctx(0, NULL);
+		ok = s != NULL;
+		if (!ok)
+			*problem = NULL;
+		else if (commands)
+			*problem = read_commands(s, commands, &list);
+	}
+	if (ok && !*problem && !list.data && !(list.data = malloc(1))) /* NULL means failure */
 		*problem = "out of memory";
 	ossl_drain_errors(errors);
-	if (!s || *problem)
+	if (*problem)
 		bytes_free(&list);
-	ossl_fn.SSL_CTX_free(s);
+	ossl_fn.SSL_CTX_free(s); /* takes NULL */
 	ossl_fn.ERR_clear_error();
 	*len = list.len;
 	return list.data;

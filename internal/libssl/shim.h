@@ -292,6 +292,9 @@ int ossl_ctx_security_level(ossl_ctx *ctx);
  */
 int ossl_has(const char *names, size_t groups, size_t signatures, int fips, uint8_t *has, unsigned long *errors);
 
+/* Returns the number of SSL_CTXs that were made, except FIPS mode's. SSL_CTX_new(3). */
+uint64_t ossl_ssl_ctxs_made(void);
+
 /*
  * Makes a credential: a chain, its key, and the extensions that are sent with the chain. chain: DER
  * certificates, leaf first, each preceded by its length in 4 bytes, big-endian; key: PKCS #8 DER,
