@@ -2,9 +2,11 @@ package bench
 
 import (
 	"cmp"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,7 +24,42 @@ import (
 func BenchmarkStart(b *testing.B) {
 	identity := b.TempDir()
 	writeIdentity(b, identity)
-	for _, impl := range []string{"std", "ossl", "c"} {
+	benchmarkStart(b, []string{"std", "ossl", "c"}, identity)
+}
+
+// BenchmarkStartClient is like BenchmarkStart with a server on crypto/tls in another process.
+func BenchmarkStartClient(b *testing.B) {
+	identity := b.TempDir()
+	writeIdentity(b, identity)
+	id, err := identityOf(P256)
+	if err != nil {
+		b.Fatal(err)
+	}
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{id.server}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				io.Copy(conn, conn)
+			}()
+		}
+	}()
+	benchmarkStart(b, []string{"std", "ossl"}, identity, l.Addr().String())
+}
+
+// BenchmarkStartImport runs a program that imports the implementation and makes no connection.
+func BenchmarkStartImport(b *testing.B) { benchmarkStart(b, []string{"std", "ossl"}) }
+
+func benchmarkStart(b *testing.B, impls []string, args ...string) {
+	for _, impl := range impls {
 		b.Run("impl="+impl, func(b *testing.B) {
 			program := filepath.Join(b.TempDir(), impl)
 			build := []string{"go", "build", "-buildvcs=false", "-o", program, "./startup/" + impl}
@@ -40,7 +77,7 @@ func BenchmarkStart(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			command = slices.Concat(command[:len(command)-1], []string{program, identity})
+			command = slices.Concat(command[:len(command)-1], []string{program}, args)
 			if _, err := start(command); impl == "c" && err != nil { // the first run fills the system's caches
 				b.Skip(err) // it finds fewer libraries than ossl
 			}

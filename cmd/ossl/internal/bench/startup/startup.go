@@ -23,22 +23,47 @@ const (
 	RootFile = "root.pem"
 )
 
-// Main makes a server and a client, connects them once over loopback TCP, echoes a few bytes, and
-// exits.
-func Main(listen func(network, addr string, config *tls.Config) (net.Listener, error),
-	dial func(network, addr string, config *tls.Config) (io.ReadWriteCloser, error)) {
-	if err := run(os.Args[1], listen, dial); err != nil {
+// Main exits at once if the program has no arguments. With the folder as its argument, it makes a
+// server and a client, connects them once over loopback TCP, and echoes a few bytes. With a server's
+// address after the folder, it makes the client alone.
+func Main(listen listener, dial dialer) {
+	var err error
+	switch len(os.Args) {
+	case 1:
+	case 2:
+		err = pair(os.Args[1], listen, dial)
+	default:
+		err = client(os.Args[1], os.Args[2], dial)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(dir string, listen func(network, addr string, config *tls.Config) (net.Listener, error),
-	dial func(network, addr string, config *tls.Config) (io.ReadWriteCloser, error)) error {
+type (
+	listener = func(network, addr string, config *tls.Config) (net.Listener, error)
+	dialer   = func(network, addr string, config *tls.Config) (io.ReadWriteCloser, error)
+)
+
+func pair(dir string, listen listener, dial dialer) error {
 	cert, err := tls.LoadX509KeyPair(filepath.Join(dir, CertFile), filepath.Join(dir, KeyFile))
 	if err != nil {
 		return err
 	}
+	l, err := listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{cert}})
+	if err != nil {
+		return err
+	}
+	served := make(chan error, 1)
+	go func() { served <- serve(l) }()
+	if err := client(dir, l.Addr().String(), dial); err != nil {
+		return err
+	}
+	return <-served
+}
+
+func client(dir, addr string, dial dialer) error {
 	root, err := os.ReadFile(filepath.Join(dir, RootFile))
 	if err != nil {
 		return err
@@ -47,13 +72,7 @@ func run(dir string, listen func(network, addr string, config *tls.Config) (net.
 	if !roots.AppendCertsFromPEM(root) {
 		return errors.New("no certificate in " + RootFile)
 	}
-	l, err := listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{cert}})
-	if err != nil {
-		return err
-	}
-	served := make(chan error, 1)
-	go func() { served <- serve(l) }()
-	conn, err := dial("tcp", l.Addr().String(), &tls.Config{RootCAs: roots, ServerName: ServerName})
+	conn, err := dial("tcp", addr, &tls.Config{RootCAs: roots, ServerName: ServerName})
 	if err != nil {
 		return err
 	}
@@ -61,10 +80,8 @@ func run(dir string, listen func(network, addr string, config *tls.Config) (net.
 	if _, err := conn.Write([]byte("hello")); err != nil {
 		return err
 	}
-	if _, err := io.ReadFull(conn, echo); err != nil {
-		return err
-	}
-	return <-served
+	_, err = io.ReadFull(conn, echo)
+	return err
 }
 
 func serve(l net.Listener) error {

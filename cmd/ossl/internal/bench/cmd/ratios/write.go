@@ -195,8 +195,13 @@ func label(n name) string {
 			words = append(words, fmt.Sprintf(format, v))
 		}
 	}
-	if n.base() == "Start" {
-		return "processor time of a process's start"
+	switch n.base() {
+	case "Start":
+		return "processor time of a process with one server and one client"
+	case "StartClient":
+		return "processor time of a process with one client connection"
+	case "StartImport":
+		return "processor time of a process without a connection"
 	}
 	words = append(words, strings.ToLower(n.base()))
 	add("TLS %s", "version")
