@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/ossl-go/ossl"
@@ -23,7 +24,9 @@ import (
 // envRole names the environment variable that makes the test program one of roles.
 const envRole = "OSSL_TEST_START"
 
-var roles = map[string]func() error{"import": importOnly, "connect": connectTwice}
+var roles = map[string]func() error{
+	"import": importOnly, "connect": connectTwice, "many": connectMany, "resume": connectAndResume,
+}
 
 func TestMain(m *testing.M) {
 	role := roles[os.Getenv(envRole)]
@@ -36,12 +39,17 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// run runs a role in a process of its own, and returns its output and its errors.
+// run runs a role in a process of its own, and returns its output and its errors. The process has no
+// host policy, with which more SSL_CTXs are made, and no FIPS mode, in which none is replaced.
 func run(t *testing.T, role string, env ...string) (out, stderr string) {
 	t.Helper()
+	config := filepath.Join(t.TempDir(), "openssl.cnf")
+	if err := os.WriteFile(config, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	program := tlstest.Self()
 	cmd := exec.Command(program[0], program[1:]...)
-	cmd.Env = append(os.Environ(), envRole+"="+role, "GORACE=atexit_sleep_ms=0")
+	cmd.Env = append(os.Environ(), envRole+"="+role, "OPENSSL_CONF="+config, "OSSL_FIPS=", "GORACE=atexit_sleep_ms=0")
 	cmd.Env = append(cmd.Env, env...)
 	var errs strings.Builder
 	cmd.Stderr = &errs
@@ -113,16 +121,75 @@ func connectTwice() error {
 // TestFirstConnection checks that a client's first connection takes one SSL_CTX, in the default library
 // context, and that the second connection makes one in the slim library context.
 func TestFirstConnection(t *testing.T) {
-	config := filepath.Join(t.TempDir(), "openssl.cnf") // a policy takes more
-	if err := os.WriteFile(config, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	out, _ := run(t, "connect", "OPENSSL_CONF="+config, "OSSL_FIPS=")
+	out, _ := run(t, "connect")
 	want := "1 false\n1 false\n1 false\nfalse"
 	if strings.HasSuffix(out, "true") {
 		want = "1 false\n1 false\n2 true\ntrue"
 	}
 	if out != want {
 		t.Errorf("got\n%s\nwant\n%s", out, want)
+	}
+}
+
+// connectMany connects from several goroutines with Contexts that get other SSL_CTXs meanwhile.
+func connectMany() error {
+	visit, err := resuming()
+	if err != nil {
+		return err
+	}
+	var all sync.WaitGroup
+	errs := make(chan error, 8)
+	for range cap(errs) {
+		all.Go(func() {
+			for range 20 {
+				if _, err := visit(); err != nil {
+					errs <- err
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	close(errs)
+	return <-errs
+}
+
+// connectAndResume connects twice, and prints whether the second connection was resumed.
+func connectAndResume() error {
+	visit, err := resuming()
+	if err != nil {
+		return err
+	}
+	if _, err := visit(); err != nil {
+		return err
+	}
+	state, err := visit()
+	fmt.Println(state.DidResume)
+	return err
+}
+
+// resuming returns a function that connects a client and a server whose connections can be resumed.
+func resuming() (visit func() (tls.ConnectionState, error), err error) {
+	clientConfig, serverConfig := tlstest.Resuming(tls.VersionTLS13)
+	client, err := ossl.NewContext(clientConfig)
+	if err != nil {
+		return nil, err
+	}
+	server, err := ossl.NewContext(serverConfig)
+	if err != nil {
+		return nil, err
+	}
+	return func() (tls.ConnectionState, error) {
+		state, _, err := tlstest.TryVisit(ossltest.ClientOf(client), ossltest.ServerOf(server))
+		return state, err
+	}, nil
+}
+
+// TestReplacedContexts checks that connections succeed while their Contexts get other SSL_CTXs, and that
+// the second connection resumes with the ticket of the first, which another SSL_CTX has made.
+func TestReplacedContexts(t *testing.T) {
+	run(t, "many")
+	if out, _ := run(t, "resume"); out != "true" {
+		t.Errorf("resumed: %s", out)
 	}
 }
