@@ -64,8 +64,7 @@ static void keep_working(algorithms *a)
  * Enables the faster way of setting nonces if it is equivalent. EVP_CipherInit_ex2 asks the cipher
  * for the nonce's length each time, in 3.0 by comparing names, which costs more than the AES of a
  * small record. libcrypto's GCM also accepts the whole nonce as its "fixed part". That is not
- * documented, so it is compared with the documented way once for the same algorithms, and doesn't use it if a byte
- * differs.
+ * documented, so it is compared with the documented way, and not used if a byte differs.
  */
 static void try_whole_nonce(algorithms *a)
 {
@@ -118,15 +117,17 @@ static int fetch_untried(algorithms *a, OSSL_LIB_CTX *lib, int fips)
 	return 1;
 }
 
-/* The last algorithms that all worked, none of them in FIPS mode. A reference keeps each, so that an
- * address is that of no other one. */
+/*
+ * The last algorithms that all worked, outside of FIPS mode. References keep them, so no others can
+ * have their addresses.
+ */
 static algorithms proven; /* guarded by lock */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int are_same(const algorithms *a, const algorithms *b)
 {
-	return memcmp(a->aead, b->aead, sizeof a->aead) == 0 && a->expand == b->expand && a->prf == b->prf && a->hash[0] == b->hash[0] &&
-		a->hash[1] == b->hash[1] && a->lib == b->lib;
+	return memcmp(a->aead, b->aead, sizeof a->aead) == 0 && memcmp(a->hash, b->hash, sizeof a->hash) == 0 &&
+		a->expand == b->expand && a->prf == b->prf && a->lib == b->lib;
 }
 
 /* Reports whether the algorithms have been tried, and completes them. */
