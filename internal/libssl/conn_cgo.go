@@ -56,8 +56,8 @@ func (c *Conn) Handshake(in, out []byte, facts *Facts) Step {
 	var f C.ossl_facts
 	step := stepOf(C.ossl_conn_handshake(c.p, bytePtr(in), C.size_t(len(in)), bytePtr(out), C.size_t(len(out)), &f))
 	if step.Status == Done {
-		if !shaken.Load() {
-			shaken.Store(true)
+		if !settled.Load() {
+			settled.Store(true)
 		}
 		*facts = factsOf(&f)
 	}

@@ -53,9 +53,8 @@ func (c *sslContext) close() {
 	}
 }
 
-// Context is a configuration of connections: an SSL_CTX or, if it was made before the process's first
-// handshake has finished, one in the default library context, in whose place another one comes: see
-// slim_cgo.go.
+// Context is a configuration of connections: an SSL_CTX or, if it is early, one in the default library
+// context, in whose place another one comes: slim_cgo.go.
 type Context struct {
 	ssl   atomic.Pointer[sslContext]
 	early atomic.Bool // config is set
@@ -102,11 +101,9 @@ func (c *Context) Close() {
 // loaded.
 func NewContext(cfg *ContextConfig) (*Context, error) {
 	c := &Context{cred: cfg.Credential}
-	if !cfg.FIPS && !shaken.Load() {
+	if isEarly(cfg) {
 		c.config = cfg
 		c.early.Store(true)
-	} else if !cfg.FIPS {
-		useSlim()
 	}
 	ssl, err := newSSL(cfg, nil)
 	if err != nil {

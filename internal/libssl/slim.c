@@ -41,14 +41,14 @@
  *   nothing here is ever unloaded. The tables are made before they are used and never changed:
  *   libcrypto reads them from any thread.
  *
- * When it is used: a handshake of this process has finished (slim_cgo.go); the library is 3.x or
- * 4.x, whose hashes schedule.c knows; openssl.cnf, if there is one, sets up only providers, TLS and
- * names of objects; the one active provider is "default", and part of libcrypto; default properties
- * restrict nothing. All algorithms fetched from the default provider here have the same properties,
- * so a default query matches all of them or none: therefore it is enough that one digest can be
- * fetched, and that FIPS is not required. All conditions except the file are checked again for each
- * new context, since other code in the process may load a provider at any time: SSL_CTXs are then
- * made in the default library context.
+ * When it is used: a handshake of this process has finished, or it has several Contexts
+ * (slim_cgo.go); the library is 3.x or 4.x, whose hashes schedule.c knows; openssl.cnf, if there is
+ * one, sets up only providers, TLS and names of objects; the one active provider is "default", and
+ * part of libcrypto; default properties restrict nothing. All algorithms fetched from the default
+ * provider here have the same properties, so a default query matches all of them or none: therefore
+ * it is enough that one digest can be fetched, and that FIPS is not required. All conditions except
+ * the file are checked again for each new context, since other code in the process may load a
+ * provider at any time: SSL_CTXs are then made in the default library context.
  *
  * What turns it off: OSSL_SLIM=off in the environment, and any doubt about the conditions above.
  */
