@@ -90,7 +90,7 @@ func TestImport(t *testing.T) {
 	if packages == 0 {
 		t.Fatalf("no package of ossl is initialized:\n%s", trace)
 	}
-	if bytes > 10<<10 || allocs > 100 {
+	if bytes > 16<<10 || allocs > 150 { // more than there are, for those of ASan and of later Go releases
 		t.Errorf("%d bytes in %d allocations", bytes, allocs)
 	}
 }
