@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"sync"
-	"syscall"
 
 	"github.com/ossl-go/ossl/internal/libssl"
 )
@@ -42,7 +41,7 @@ func (a *appendedFiles) open(name string) (file *os.File, now bool, err error) {
 	if file := a.files[name]; file != nil {
 		return file, false, nil
 	}
-	if file, err = os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NONBLOCK, 0o600); err != nil {
+	if file, err = os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE|nonblocking, 0o600); err != nil {
 		return nil, false, err
 	}
 	if a.files == nil {

@@ -9,6 +9,8 @@ import (
 	"syscall"
 )
 
+const nonblocking = syscall.O_NONBLOCK // to open a file
+
 // exposure describes how others than the process's user come by an open file's contents, or returns "".
 func exposure(info fs.FileInfo) string {
 	s, ok := info.Sys().(*syscall.Stat_t)
