@@ -8,6 +8,9 @@ import (
 	"github.com/ossl-go/ossl/internal/unchanged"
 )
 
+// goEngine is crypto/tls in reports. In double quotes it would be rewritten as an import is.
+const goEngine = `crypto/tls`
+
 // statusReport is the answer to "ossl inspect --pid". It loads no library.
 func statusReport() status.Report {
 	r := status.Report{Version: unchanged.Built().Version, Mode: string(settingsInForce().reportedMode())}
@@ -32,9 +35,9 @@ func statusReport() status.Report {
 	}
 	for _, role := range []unchanged.Role{unchanged.Client, unchanged.Server} {
 		r.Connections = append(r.Connections, status.Connections{Engine: "ossl", Role: string(role), Count: counts.Ossl[role]},
-			status.Connections{Engine: "crypto/tls", Role: string(role), Count: left[role]})
+			status.Connections{Engine: goEngine, Role: string(role), Count: left[role]})
 	}
-	r.Connections = append(r.Connections, status.Connections{Engine: "crypto/tls", Role: "QUIC", Count: counts.QUIC})
+	r.Connections = append(r.Connections, status.Connections{Engine: goEngine, Role: "QUIC", Count: counts.QUIC})
 	return r
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -190,6 +191,23 @@ func TestName(t *testing.T) {
 	other, differs := build(func(tc *Toolchain, _ *Options) { tc.Root = changedGo(t, tc.Root) })
 	if other == name || differs == marker {
 		t.Error("another Go: the same name, or the same marker")
+	}
+}
+
+// TestRewritten: only imports, and a comparison with a PkgPath, get another path, and no text that programs show.
+func TestRewritten(t *testing.T) {
+	files, err := readOssl(repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	right := regexp.MustCompile(`^(import|\s*)\s*([a-z]+ )?"[a-z/]+"$|PkgPath`)
+	for name, data := range osslFiles(files, marker{}) {
+		for line := range strings.Lines(string(data)) {
+			code, _, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "//")
+			if strings.Contains(code, `"`+corePath) && !right.MatchString(code) {
+				t.Errorf("%s: %s", name, line)
+			}
+		}
 	}
 }
 
