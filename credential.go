@@ -37,7 +37,7 @@ type credentialCache struct {
 
 type credentialKey struct {
 	sum     [sha256.Size]byte
-	key     any    // a pointer or, for Ed25519, a hash
+	key     any    // a hash of the key or, if only its owner knows its numbers, a pointer
 	fips    bool   // for Contexts in FIPS mode
 	schemes string // the schemesKey of the key's signature algorithms, if they are limited
 }
@@ -134,18 +134,39 @@ func keyOf(cert *tls.Certificate, rule *credentialRule) (key credentialKey, ok b
 		part(sct)
 	}
 	h.Sum(key.sum[:0])
-	switch k := cert.PrivateKey.(type) {
-	case *rsa.PrivateKey, *ecdsa.PrivateKey:
-		key.key = k
-	case ed25519.PrivateKey:
-		key.key = sha256.Sum256(k)
-	default: // crypto/mldsa's, or any other Signer, if it can be compared
-		if !canCompare(k) {
-			return key, false
-		}
-		key.key = k
+	if sum, ok := keySum(cert.PrivateKey); ok {
+		key.key = sum
+	} else if canCompare(cert.PrivateKey) { // crypto/mldsa's, or any other Signer
+		key.key = cert.PrivateKey
+	} else {
+		return key, false
 	}
 	return key, true
+}
+
+// keySum returns a hash of a key's numbers. Servers that read the key's file for each connection, to
+// notice a renewal, have the same key with another pointer each time.
+func keySum(key crypto.PrivateKey) (sum [sha256.Size]byte, ok bool) {
+	defer func() { _ = recover() }() // of a key that has no numbers, which newCredential refuses
+	h := sha256.New()
+	switch k := key.(type) {
+	case *rsa.PrivateKey:
+		fmt.Fprintf(h, "%x %x %x %x", k.N, k.E, k.D, k.Primes)
+	case *ecdsa.PrivateKey:
+		secret, err1 := k.Bytes()
+		public, err2 := k.PublicKey.Bytes()
+		if err1 != nil || err2 != nil {
+			return sum, false
+		}
+		h.Write(secret)
+		h.Write(public)
+	case ed25519.PrivateKey:
+		h.Write(k)
+	default:
+		return sum, false
+	}
+	h.Sum(sum[:0])
+	return sum, true
 }
 
 // schemesKey returns a list of signature algorithms in a form that can be compared.

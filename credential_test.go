@@ -4,6 +4,7 @@ package ossl
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"runtime"
 	"slices"
@@ -101,6 +102,35 @@ func TestReplacedCredentialIsFreed(t *testing.T) {
 	}
 	if cred := weakCredential(server.creds); cred.Value() == nil {
 		t.Error("the credential in use is gone")
+	}
+}
+
+// TestReloadedKey checks that a certificate and a key that are read again for each connection need
+// one credential.
+func TestReloadedKey(t *testing.T) {
+	for _, kind := range []tlstest.KeyKind{tlstest.P256, tlstest.RSA2048, tlstest.Ed25519} {
+		cert := tlstest.ServerCert(kind)
+		der, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := contextOf(t, tlstest.ServerConfig(func(c *tls.Config) {
+			c.Certificates = nil
+			c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+				again := cert
+				again.PrivateKey, err = x509.ParsePKCS8PrivateKey(der)
+				return &again, err
+			}
+		}))
+		client := contextOf(t, tlstest.ClientConfig())
+		for range 3 {
+			if clientErr, serverErr := shakeContexts(client, server); clientErr != nil || serverErr != nil {
+				t.Fatal(clientErr, serverErr)
+			}
+		}
+		if n := len(server.creds.recent.entries); n != 1 {
+			t.Errorf("%v: there are %d credentials, want 1", kind, n)
+		}
 	}
 }
 
