@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"errors"
+	"sync"
 
 	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/stdtls"
@@ -18,6 +19,7 @@ type handOver struct {
 	hello  []byte           // all that was received, in records
 	config *tls.Config      // that GetConfigForClient has returned, or the server's own
 	cert   *tls.Certificate // that GetCertificate has returned, or nil
+	count  sync.Once
 }
 
 func (e *handOver) Error() string   { return unchanged.ErrHandedOver.Error() + ": " + e.reason.Error() }

@@ -75,9 +75,11 @@ func (c *Conn) HandedOver(err error) (hello []byte, config *tls.Config, ok bool)
 		config.Certificates = nil
 		config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return over.cert, nil }
 	}
-	if counter, err := unchanged.Process(); err == nil {
-		counter.Left(unchanged.Server, over.reason)
-	}
+	over.count.Do(func() { // other goroutines may have the error too
+		if counter, err := unchanged.Process(); err == nil {
+			counter.HandedOver(over.reason)
+		}
+	})
 	return over.hello, config, true
 }
 

@@ -5,6 +5,8 @@ package ossl
 import (
 	"sync"
 	"time"
+
+	"github.com/ossl-go/ossl/internal/unchanged"
 )
 
 // ReadSettingsAgain makes the next connection read the settings, as in a new process. Files of ticket keys
@@ -12,6 +14,12 @@ import (
 func ReadSettingsAgain(period time.Duration) {
 	ringPeriod = period
 	settingsInForce = sync.OnceValue(readSettings)
+}
+
+// CountOfServers returns the number of servers' connections that are ossl's.
+func CountOfServers() uint64 {
+	counter, _ := unchanged.Process()
+	return counter.Counts().Ossl[unchanged.Server]
 }
 
 // RecordsByLibssl reports whether libssl keeps the records of the connection.

@@ -418,9 +418,15 @@ func TestSettingsAreStrict(t *testing.T) {
 			// The same refusal at the ClientHello, when crypto/tls could go on.
 			conn := ossl.NewEngine(s, chosen, false)
 			go tls.Client(c, tlstest.ClientConfig()).Handshake()
+			before := ossl.CountOfServers()
 			err := conn.Handshake()
-			if _, _, ok := conn.HandedOver(err); ok == strict {
-				t.Errorf("the connection is handed over to crypto/tls: %v", ok)
+			for range 2 { // goroutines
+				if _, _, ok := conn.HandedOver(err); ok == strict {
+					t.Errorf("the connection is handed over to crypto/tls: %v", ok)
+				}
+			}
+			if n := before - ossl.CountOfServers(); (n == 1) == strict {
+				t.Errorf("ossl has %d connections less", n)
 			}
 		})
 	}

@@ -138,6 +138,12 @@ func (c *Counter) Took(r Role) {
 	}
 }
 
+// HandedOver counts a server's connection of ossl as one that was left to crypto/tls.
+func (c *Counter) HandedOver(reason error) {
+	c.servers.Add(^uint64(0))
+	c.Left(Server, reason)
+}
+
 // QUIC counts a connection of QUIC.
 func (c *Counter) QUIC() { c.quic.Add(1) }
 

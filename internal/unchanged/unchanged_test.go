@@ -41,8 +41,10 @@ func TestCounter(t *testing.T) {
 	c.Took(Client)
 	c.Took(Server)
 	c.Took(Server)
+	c.Took(Server)
 	c.QUIC()
-	for range 3 {
+	c.HandedOver(errors.New("ossl: MinVersion: versions below TLS 1.2 are refused"))
+	for range 2 {
 		c.Left(Server, errors.New("ossl: MinVersion: versions below TLS 1.2 are refused"))
 	}
 	c.Refused(Client, errors.New("no OpenSSL"))
