@@ -149,17 +149,27 @@ func keyOf(cert *tls.Certificate, rule *credentialRule) (key credentialKey, ok b
 func keySum(key crypto.PrivateKey) (sum [sha256.Size]byte, ok bool) {
 	defer func() { _ = recover() }() // of a key that has no numbers, which newCredential refuses
 	h := sha256.New()
+	part := func(number []byte) {
+		fmt.Fprintf(h, "%d ", len(number))
+		h.Write(number)
+		clear(number)
+	}
 	switch k := key.(type) {
 	case *rsa.PrivateKey:
-		fmt.Fprintf(h, "%x %x %x %x", k.N, k.E, k.D, k.Primes)
+		fmt.Fprintf(h, "%d ", k.E)
+		part(k.N.Bytes())
+		part(k.D.Bytes())
+		for _, prime := range k.Primes {
+			part(prime.Bytes())
+		}
 	case *ecdsa.PrivateKey:
 		secret, err1 := k.Bytes()
 		public, err2 := k.PublicKey.Bytes()
 		if err1 != nil || err2 != nil {
 			return sum, false
 		}
-		h.Write(secret)
-		h.Write(public)
+		part(secret)
+		part(public)
 	case ed25519.PrivateKey:
 		h.Write(k)
 	default:
