@@ -127,14 +127,17 @@ func switchedTo(ctx context.Context, goCommand string, args []string) (string, e
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
+	var rest bytes.Buffer
 	for line := range strings.Lines(told.String()) {
-		if rest, ok := strings.CutPrefix(line, "go: using "); ok && !strings.HasPrefix(rest, "local ") {
-			version, _, _ := strings.Cut(rest, " ")
+		if choice, ok := strings.CutPrefix(line, "go: using "); ok && !strings.HasPrefix(choice, "local ") {
+			version, _, _ := strings.Cut(choice, " ")
 			return version, nil
+		} else if !ok && !strings.HasPrefix(line, "go: default toolchain ") { // else a line of the trace
+			rest.WriteString(line)
 		}
 	}
 	if failed != nil {
-		return "", goFailed("go "+strings.Join(dry, " "), failed, &told)
+		return "", goFailed("go "+strings.Join(dry, " "), failed, &rest)
 	}
 	return "", nil
 }
