@@ -322,6 +322,25 @@ func TestHandOverResumes(t *testing.T) {
 	}
 }
 
+// TestSharedCache: clients of both engines have one cache of sessions.
+func TestSharedCache(t *testing.T) {
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		ours, theirs := clientConfig(), clientConfig()
+		ours.ClientSessionCache = tls.NewLRUClientSessionCache(10)
+		ours.MaxVersion = version
+		theirs.ClientSessionCache = ours.ClientSessionCache
+		theirs.MaxVersion = version
+		theirs.Renegotiation = tls.RenegotiateOnceAsClient
+		server := serverConfig()
+		for range 3 {
+			client, _ := visit(t, ours, server)
+			wantEngine(t, client, "ossl")
+			client, _ = visit(t, theirs, server)
+			wantEngine(t, client, "crypto/tls")
+		}
+	}
+}
+
 // TestGetCertificate: a certificate that OpenSSL refuses is crypto/tls's to judge.
 func TestGetCertificate(t *testing.T) {
 	var calls atomic.Int32
