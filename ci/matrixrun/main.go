@@ -93,6 +93,11 @@ const hostsOnly = "^Test(HostPolicyFile|InteropHostPolicy|BytesPerSession|Compil
 	"|^(TestSessionIsBoundToIdentity|TestLibrariesCutShort|FuzzRecordPaths)$" +
 	"|^TestVerificationNeverFailsOpen$/././(VerifyClientCertIfGiven|callbacks_accept)"
 
+// hostsPackages are the packages of the core that an emulated processor doesn't run: they compare decisions
+// and texts with crypto/tls's, or the sources with each other. The other packages run all of the C code.
+var hostsPackages = []string{"/internal/tests/differential", "/internal/tests/errortexts", "/internal/tests/docs",
+	"/internal/tests/deps"}
+
 // whole reports whether no option leaves a test out.
 func (o options) whole() bool {
 	return o == options{timeout: o.timeout, others: o.others, afterTest: o.afterTest}

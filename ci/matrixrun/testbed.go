@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -216,7 +217,7 @@ func (b *testbed) run(ctx context.Context, p planned, args []string) (*row, erro
 		if bin.fips && p.mode.run != "FIPS" || bin.adapter && !p.adapters() || !bin.adapter && p.mode.apiOnly && !bin.ofAPI(p.mode) {
 			continue
 		}
-		if bin.goOnly && !p.goOnly() {
+		if bin.goOnly && !p.goOnly() || p.version.emulated && slices.Contains(hostsPackages, strings.TrimPrefix(bin.pkg, rootPackage)) {
 			continue
 		}
 		if err := runBinary(ctx, r, p, bin, args); err != nil {
