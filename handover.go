@@ -19,7 +19,8 @@ type handOver struct {
 	hello  []byte           // all that was received, in records
 	config *tls.Config      // that GetConfigForClient has returned, or the server's own
 	cert   *tls.Certificate // that GetCertificate has returned, or nil
-	count  sync.Once
+	//lint:ignore U1000 used in unchanged.go, which staticcheck doesn't compile
+	count sync.Once
 }
 
 func (e *handOver) Error() string   { return unchanged.ErrHandedOver.Error() + ": " + e.reason.Error() }

@@ -162,14 +162,21 @@ const halfMade = "making-"
 // Make makes the farm, if there is none yet. Several processes may do so at a time. If it fails, nothing half
 // made remains.
 func (p *Plan) Make(ctx context.Context) error {
-	if p.made() {
+	err := os.MkdirAll(filepath.Dir(p.Root), 0o755)
+	if err == nil {
+		err = isOurs(filepath.Dir(p.Root)) // else another user could have made the farm
+	}
+	if err == nil && p.made() {
 		return nil
 	}
-	files, err := p.Files()
-	if err != nil {
-		return err
+	if err == nil {
+		var files map[string][]byte
+		if files, err = p.Files(); err != nil {
+			return err
+		}
+		err = p.build(ctx, files)
 	}
-	if err := p.build(ctx, files); err != nil {
+	if err != nil {
 		return fmt.Errorf("%w. XDG_CACHE_HOME can name another cache than the one of %s", err, p.Root)
 	}
 	return nil
@@ -183,9 +190,6 @@ func (p *Plan) made() bool {
 // build makes the farm under another name, and renames it when it is complete.
 func (p *Plan) build(ctx context.Context, files map[string][]byte) (err error) {
 	dir := filepath.Dir(p.Root)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
 	removeHalfMade(dir)
 	temp, err := os.MkdirTemp(dir, halfMade)
 	if err != nil {

@@ -95,6 +95,12 @@ func TestMakeFails(t *testing.T) {
 	if entries, err := os.ReadDir(filepath.Dir(p.Root)); err != nil || len(entries) != 0 {
 		t.Errorf("the cache has %v, %v", entries, err)
 	}
+	if err := os.Chmod(filepath.Dir(p.Root), 0o777); err != nil { // anybody could have made a farm
+		t.Fatal(err)
+	}
+	if err := p.Make(t.Context()); err == nil || !strings.Contains(err.Error(), "others can write to it. XDG_CACHE_HOME") {
+		t.Errorf("a folder of everybody: %v", err)
+	}
 	if err := os.RemoveAll(filepath.Dir(p.Root)); err != nil {
 		t.Fatal(err)
 	}

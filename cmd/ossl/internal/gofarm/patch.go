@@ -149,7 +149,7 @@ func (p *pkg) methodsOfConn() []string {
 	return names
 }
 
-// facade returns the file that is crypto/tls: its exported names, which are the core's.
+// facade returns the file that is crypto/tls: its exported names, as aliases of the core's.
 func (p *pkg) facade() ([]byte, error) {
 	lines := map[string]string{}   // of exported names
 	imports := map[string]string{} // the packages that the functions' types are from, by name

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestDownload: the sources of a released ossl are those of the command's module, and nothing else.
+// TestDownload: a released ossl takes its sources from its own module, by the hash that the command has.
 func TestDownload(t *testing.T) {
 	const version = "v0.9.9"
 	proxy := t.TempDir()
