@@ -75,7 +75,7 @@ Its exit status is that of the go tool.`,
 			if own == "clean" {
 				n, err := gofarm.Clean()
 				if err == nil {
-					fmt.Fprintf(cmd.ErrOrStderr(), "%s removed\n", fmt.Sprint(n))
+					fmt.Fprintf(cmd.ErrOrStderr(), "GOROOTs removed: %d\n", n)
 				}
 				return err
 			}
