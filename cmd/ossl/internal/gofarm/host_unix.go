@@ -24,9 +24,12 @@ func isOurs(dir string) error {
 // Exec runs the farm's go command in place of this process. ossl is the file of the command ossl.
 func (p *Plan) Exec(ossl string, args []string) error {
 	command := filepath.Join(p.Root, "bin", "go")
-	env := os.Environ()
 	for _, e := range p.Environment(ossl) {
-		env = append(env, e[0]+"="+e[1])
+		// If a variable were there twice, the first would count, which is the user's.
+		if err := os.Setenv(e[0], e[1]); err != nil {
+			return err
+		}
 	}
-	return &os.PathError{Op: "exec", Path: command, Err: syscall.Exec(command, append([]string{"go"}, args...), env)}
+	err := syscall.Exec(command, append([]string{"go"}, args...), os.Environ())
+	return &os.PathError{Op: "exec", Path: command, Err: err}
 }

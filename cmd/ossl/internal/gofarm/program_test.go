@@ -66,6 +66,14 @@ func TestLostEngine(t *testing.T) {
 	if again := run(t, dir, append(env, "GOROOT="+root), command("prefer", "env")...); again != environment {
 		t.Errorf("within the environment, env prints %s", again)
 	}
+	// The user's GOROOT, GOTOOLCHAIN and OSSL_COMMAND, or those of another mode, don't count.
+	goroot := strings.TrimSpace(run(t, dir, env, "go", "env", "GOROOT"))
+	for _, other := range []string{goroot, root} {
+		out := filepath.Join(t.TempDir(), "tiny")
+		run(t, dir, append(env, "GOROOT="+other, "GOTOOLCHAIN=auto", "OSSL_COMMAND=/bin/false"),
+			command("require", "build", "-o", out, ".")...)
+		run(t, dir, nil, ossl, "inspect", "--require", "require", out)
+	}
 	facade := filepath.Join(root, "src/crypto/tls/ossl_facade.go")
 	text, err := os.ReadFile(facade)
 	if err != nil {
