@@ -66,7 +66,7 @@ func TestLostEngine(t *testing.T) {
 	if again := run(t, dir, append(env, "GOROOT="+root), command("prefer", "env")...); again != environment {
 		t.Errorf("within the environment, env prints %s", again)
 	}
-	// The user's GOROOT, GOTOOLCHAIN and OSSL_COMMAND, or those of another mode, don't count.
+	// The user's GOROOT, GOTOOLCHAIN and OSSL_COMMAND don't count, nor another mode's.
 	goroot := strings.TrimSpace(run(t, dir, env, "go", "env", "GOROOT"))
 	for _, other := range []string{goroot, root} {
 		out := filepath.Join(t.TempDir(), "tiny")
