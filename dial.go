@@ -20,13 +20,30 @@ import (
 // maxContexts others were used: a configuration whose callbacks refer to it is not collected while
 // its Context is remembered.
 
-var compiled = struct {
+var compiled = newCompiledConfigs()
+
+type compiledConfigs struct {
 	mu       sync.Mutex
 	recent   recentMap[compiledKey, *compiledConfig] // guarded by mu
+	left     []*compiledConfig                       // guarded by mu; that recent has dropped
 	contexts *contextCache
-}{
-	recent:   recentMap[compiledKey, *compiledConfig]{max: maxContexts, idle: math.MaxInt64, drop: (*compiledConfig).drop},
-	contexts: newContextCache(),
+}
+
+func newCompiledConfigs() *compiledConfigs {
+	c := &compiledConfigs{contexts: newContextCache()}
+	c.recent.max, c.recent.idle = maxContexts, math.MaxInt64
+	c.recent.drop = func(e *compiledConfig) { c.left = append(c.left, e) }
+	return c
+}
+
+// unlock unlocks mu, and then drops what has left the cache: see contextCache.unlock.
+func (c *compiledConfigs) unlock() {
+	left := c.left
+	c.left = nil
+	c.mu.Unlock()
+	for _, e := range left {
+		e.drop()
+	}
 }
 
 // A compiledKey is a configuration and the options that it is compiled with. It doesn't keep the
@@ -92,7 +109,7 @@ func entryWith(config *tls.Config, opts *options) (*compiledConfig, error) {
 	}
 	key := compiledKey{weak.Make(config), opts, required != ""}
 	compiled.mu.Lock()
-	defer compiled.mu.Unlock()
+	defer compiled.unlock()
 	now := time.Now()
 	entry, ok := compiled.recent.get(key, now)
 	if !ok {
@@ -134,7 +151,7 @@ func (c *compiledConfig) context(config *tls.Config) (*sharedContext, error) {
 
 func forget(key compiledKey) {
 	compiled.mu.Lock()
-	defer compiled.mu.Unlock()
+	defer compiled.unlock()
 	compiled.recent.forget(key)
 }
 

@@ -20,6 +20,7 @@ type contextCache struct {
 	mu     sync.Mutex
 	now    func() time.Time
 	recent recentMap[sharedKey, *sharedContext] // guarded by mu
+	left   []*sharedContext                     // guarded by mu; that recent has dropped
 }
 
 type sharedKey struct {
@@ -66,8 +67,19 @@ func (e *sharedContext) leave() {
 
 func newContextCache() *contextCache {
 	c := &contextCache{now: time.Now}
-	c.recent.max, c.recent.idle, c.recent.drop = maxContexts, contextIdle, (*sharedContext).leave
+	c.recent.max, c.recent.idle = maxContexts, contextIdle
+	c.recent.drop = func(e *sharedContext) { c.left = append(c.left, e) }
 	return c
+}
+
+// unlock unlocks mu, and then leaves the Contexts that were dropped: libssl may have to free much.
+func (c *contextCache) unlock() {
+	left := c.left
+	c.left = nil
+	c.mu.Unlock()
+	for _, e := range left {
+		e.leave()
+	}
 }
 
 // context returns the Context for config, without its ServerName, with these options and this
@@ -104,7 +116,7 @@ func (c *contextCache) entry(config *tls.Config, o *options, fips bool) *sharedC
 	if ok {
 		e.enter()
 	}
-	c.mu.Unlock()
+	c.unlock()
 	if ok {
 		return e
 	}
@@ -112,7 +124,7 @@ func (c *contextCache) entry(config *tls.Config, o *options, fips bool) *sharedC
 	used := stdtls.NewSnapshot(config)
 	key.config = used.Fingerprint
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
 	if e, ok = c.recent.get(key, now); !ok { // else another connection was quicker
 		e = newSharedContext(used)
 		c.recent.put(key, e, now)
