@@ -144,39 +144,27 @@ func keyOf(cert *tls.Certificate, rule *credentialRule) (key credentialKey, ok b
 	return key, true
 }
 
-// keySum returns a hash of a key's numbers. Servers that read the key's file for each connection, to
-// notice a renewal, have the same key with another pointer each time.
+// keySum returns a hash of a key's secret number. The chain, which is hashed too, has the public ones. Servers
+// that read the key's file for each connection, to notice a renewal, have the same key with another pointer
+// each time.
 func keySum(key crypto.PrivateKey) (sum [sha256.Size]byte, ok bool) {
 	defer func() { _ = recover() }() // of a key that has no numbers, which newCredential refuses
-	h := sha256.New()
-	part := func(number []byte) {
-		fmt.Fprintf(h, "%d ", len(number))
-		h.Write(number)
-		clear(number)
-	}
+	var secret []byte
 	switch k := key.(type) {
 	case *rsa.PrivateKey:
-		fmt.Fprintf(h, "%d ", k.E)
-		part(k.N.Bytes())
-		part(k.D.Bytes())
-		for _, prime := range k.Primes {
-			part(prime.Bytes())
-		}
+		secret = k.D.Bytes()
 	case *ecdsa.PrivateKey:
-		secret, err1 := k.Bytes()
-		public, err2 := k.PublicKey.Bytes()
-		if err1 != nil || err2 != nil {
+		var err error
+		if secret, err = k.Bytes(); err != nil {
 			return sum, false
 		}
-		part(secret)
-		part(public)
 	case ed25519.PrivateKey:
-		h.Write(k)
+		return sha256.Sum256(k), true
 	default:
 		return sum, false
 	}
-	h.Sum(sum[:0])
-	return sum, true
+	defer clear(secret)
+	return sha256.Sum256(secret), true
 }
 
 // schemesKey returns a list of signature algorithms in a form that can be compared.
