@@ -160,7 +160,7 @@ func fipsByHost() (why string, err error) {
 	return why, nil
 }
 
-// kernelFIPS is the file in which Linux tells whether it is in FIPS mode.
+// kernelFIPS is Linux's file with 1 if the kernel is in FIPS mode.
 const kernelFIPS = "/proc/sys/crypto/fips_enabled"
 
 var hostFIPS atomic.Pointer[string] // nil until fipsByHost knows the answer

@@ -40,10 +40,14 @@ func NewEngine(conn net.Conn, config *tls.Config, isClient bool) *Conn {
 	default:
 		c = s.engine(conn, config, role)
 	}
-	switch err := c.refusal(); {
+	unavailable := errors.Is(c.configErr, ErrUnavailable)
+	if unavailable {
+		loadFailure.Store(&c.configErr)
+	}
+	switch err := c.configErr; {
 	case err == nil:
 		counter.Took(role)
-	case mode == unchanged.Require || !errors.As(err, new(*ConfigError)) && !errors.Is(err, ErrUnavailable):
+	case mode == unchanged.Require || !unavailable && !errors.As(err, new(*ConfigError)):
 		counter.Refused(role, err)
 	default:
 		counter.Left(role, err)
@@ -53,17 +57,8 @@ func NewEngine(conn net.Conn, config *tls.Config, isClient bool) *Conn {
 	return c
 }
 
-// refusal returns the reason why the connection can't be made with its configuration, or nil.
-func (c *Conn) refusal() error {
-	if c.configErr == nil && !c.isClient {
-		return c.context().serveErr
-	}
-	return c.configErr
-}
-
-// HandedOver reports whether err, which a server's handshake returned, means that crypto/tls goes on
-// with the connection. hello is what was received, in records. config is what GetConfigForClient
-// is to return.
+// HandedOver reports whether crypto/tls takes over a server's connection, whose handshake returned err.
+// hello has the bytes that were received, in records. GetConfigForClient is to return config.
 func (c *Conn) HandedOver(err error) (hello []byte, config *tls.Config, ok bool) {
 	over, ok := err.(*handOver)
 	if !ok {

@@ -33,7 +33,7 @@ func KeyPair(chain []byte) (cert tls.Certificate, ok bool, err error) {
 		}
 	}
 	if len(cert.Certificate) == 0 {
-		return tls.Certificate{}, false, nil // crypto/tls has an error for that, and for what it can't parse
+		return tls.Certificate{}, false, nil // crypto/tls returns the error
 	}
 	if cert.Leaf, err = x509.ParseCertificate(cert.Certificate[0]); err != nil {
 		return tls.Certificate{}, false, nil

@@ -18,7 +18,7 @@ import (
 	"github.com/ossl-go/ossl/session"
 )
 
-// processSettings are the settings of a process, and what they mean for its connections.
+// processSettings are the settings of a process, with the options that they give to its connections.
 type processSettings struct {
 	settings.Loaded
 	err     error                               // none of the settings can be honoured
@@ -70,7 +70,7 @@ func (s *processSettings) mode(role unchanged.Role) (unchanged.Mode, error) {
 	asked := os.Getenv(unchanged.EnvMode)
 	why := fipsRequired
 	if unchanged.Mode(asked) == unchanged.Off {
-		why = fipsWithoutLibrary // which may be what the operator wants to do without
+		why = fipsWithoutLibrary // the operator may want to avoid the library
 	}
 	fips, err := why()
 	if err != nil {
@@ -96,7 +96,7 @@ func (s *processSettings) mode(role unchanged.Role) (unchanged.Mode, error) {
 	return unchanged.Require, nil
 }
 
-// fipsWithoutLibrary is fipsRequired, but for OpenSSL's configuration.
+// fipsWithoutLibrary is like fipsRequired, but doesn't load OpenSSL, and so ignores its configuration.
 func fipsWithoutLibrary() (why string, err error) {
 	if os.Getenv(envFIPS) != "" {
 		return fipsRequired()

@@ -3,6 +3,9 @@
 package ossl
 
 import (
+	"strings"
+	"sync/atomic"
+
 	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/status"
 	"github.com/ossl-go/ossl/internal/unchanged"
@@ -41,10 +44,16 @@ func statusReport() status.Report {
 	return r
 }
 
+// loadFailure is the last reason why OpenSSL was not available to a connection, or nil.
+var loadFailure atomic.Pointer[error]
+
 // statusOfLibrary describes OpenSSL if it is loaded.
 func statusOfLibrary() (s status.OpenSSL) {
 	lib := libssl.InUse()
 	if lib == nil {
+		if err := loadFailure.Load(); err != nil {
+			s.Problem = strings.TrimPrefix((*err).Error(), "ossl: ")
+		}
 		return s
 	}
 	s.Version, s.Path = lib.Text, lib.Path
