@@ -11,8 +11,8 @@ import (
 	"github.com/ossl-go/ossl/cmd/ossl/internal/inspect"
 )
 
-// examineLinked examines the program that the linker of "ossl go" has made with these arguments. A program
-// that isn't what was asked for is removed.
+// examineLinked examines the program that the linker of "ossl go" has made with these arguments. It removes
+// a program whose TLS isn't ossl's.
 func examineLinked(args []string, stderr io.Writer) error {
 	out := ""
 	for i, a := range args {
@@ -67,7 +67,10 @@ func judgeLinked(p *inspect.Program, stderr io.Writer) error {
 		fmt.Fprintf(stderr, "ossl go: warning: %s. Its connections are crypto/tls's\n", v.Reason)
 		return nil
 	case p.Unchanged == nil:
-		return errors.New("the linked program lacks ossl: is a part of crypto/tls replaced, by an overlay for example?")
+		return errors.New("the linked program lacks ossl, because an overlay replaces a part of crypto/tls: build it without -overlay")
 	}
-	return fmt.Errorf("the linked program: %s", v.Reason)
+	if v.Do == "" {
+		return fmt.Errorf("the linked program: %s", v.Reason)
+	}
+	return fmt.Errorf("the linked program: %s. To mend it, %s", v.Reason, v.Do)
 }

@@ -20,7 +20,7 @@ func init() {
 	ossl.RegisterKeys(func(uri string) (crypto.Signer, error) { return keys.Load(uri) })
 }
 
-// policyOptions returns what a policy means on this host today.
+// policyOptions returns a policy's configuration and options for this host and day.
 func policyOptions(name string, client bool) (*tls.Config, []ossl.Option, error) {
 	p, err := policy.Get(name)
 	if err != nil {

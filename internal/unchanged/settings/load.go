@@ -104,7 +104,7 @@ func Read(name string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("is not a regular file, but %s", kindOf(info.Mode()))
 	}
-	if err := checkOwner(info); err != nil {
+	if err := CheckOwner(info); err != nil {
 		return nil, err
 	}
 	return io.ReadAll(io.LimitReader(f, MaxSize+1))

@@ -45,6 +45,7 @@ type Plan struct {
 
 	options   *Options
 	toolchain Toolchain
+	tools     string            // the folder of the tools, in GOROOT
 	goFiles   map[string][]byte // crypto/tls's
 	osslFiles map[string][]byte
 	marker    marker
@@ -54,6 +55,9 @@ type Plan struct {
 func NewPlan(t Toolchain, o *Options) (*Plan, error) {
 	p := &Plan{options: o, toolchain: t}
 	var err error
+	if p.tools, err = filepath.Rel(t.Root, t.ToolDir); err != nil || !filepath.IsLocal(p.tools) {
+		return nil, fmt.Errorf("GOTOOLDIR, %s, is not in GOROOT, %s: unset it", t.ToolDir, t.Root)
+	}
 	if p.goFiles, err = readGo(t.Root); err != nil {
 		return nil, err
 	}
@@ -162,24 +166,22 @@ const halfMade = "making-"
 // Make makes the farm, if there is none yet. Several processes may do so at a time. If it fails, nothing half
 // made remains.
 func (p *Plan) Make(ctx context.Context) error {
-	err := os.MkdirAll(filepath.Dir(p.Root), 0o755)
+	dir := filepath.Dir(p.Root)
+	err := os.MkdirAll(dir, 0o755)
 	if err == nil {
-		err = isOurs(filepath.Dir(p.Root)) // else another user could have made the farm
+		err = checkOwner(dir) // else another user could have made the farm
 	}
-	if err == nil && p.made() {
-		return nil
-	}
-	if err == nil {
-		var files map[string][]byte
-		if files, err = p.Files(); err != nil {
-			return err
+	if err == nil && !p.made() {
+		files, wrong := p.Files()
+		if wrong != nil {
+			return wrong
 		}
 		err = p.build(ctx, files)
 	}
-	if err != nil {
-		return fmt.Errorf("%w. XDG_CACHE_HOME can name another cache than the one of %s", err, p.Root)
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w. XDG_CACHE_HOME can name another cache than the one of %s", err, dir)
 	}
-	return nil
+	return err
 }
 
 func (p *Plan) made() bool {
@@ -228,11 +230,7 @@ func (p *Plan) build(ctx context.Context, files map[string][]byte) (err error) {
 
 // link makes a farm's links and its linker.
 func (p *Plan) link(farm string) error {
-	t := p.toolchain
-	tools, err := filepath.Rel(t.Root, t.ToolDir)
-	if err != nil || !filepath.IsLocal(tools) {
-		return fmt.Errorf("GOTOOLDIR, %s, is not in GOROOT, %s", t.ToolDir, t.Root)
-	}
+	t, tools := p.toolchain, p.tools
 	// The folders that the farm has itself. What else is in them are links.
 	own := map[string]bool{".": true, "src": true, "src/crypto": true, "src/crypto/tls": true, "src/crypto/tls/internal": true}
 	for dir := filepath.ToSlash(tools); dir != "."; dir = filepath.ToSlash(filepath.Dir(dir)) {
@@ -265,12 +263,12 @@ func (p *Plan) link(farm string) error {
 	if _, err := os.Stat(linker); err != nil {
 		return err
 	}
-	script := strings.Replace(linkScript, "LINK", quote(linker), 1)
+	script := strings.Replace(linkScript, "LINK", Quote(linker), 1)
 	return write(filepath.Join(farm, tools, "link"), []byte(script), 0o555)
 }
 
-// quote quotes a word for sh(1).
-func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
+// Quote quotes a word for sh(1).
+func Quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
 // write writes a file and its folder.
 func write(name string, data []byte, mode fs.FileMode) error {

@@ -8,7 +8,5 @@ import "errors"
 // for sh(1).
 var errHost = errors.New("ossl go needs a Unix system: it can build programs for Windows there")
 
-func isOurs(string) error { return errHost }
-
 // Exec returns an error.
 func (p *Plan) Exec(string, []string) error { return errHost }

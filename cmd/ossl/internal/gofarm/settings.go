@@ -1,6 +1,11 @@
 package gofarm
 
-import "github.com/ossl-go/ossl/internal/unchanged/settings"
+import (
+	"fmt"
+	"os"
+
+	"github.com/ossl-go/ossl/internal/unchanged/settings"
+)
 
 // ReadSettings reads a file of settings for Options.
 func ReadSettings(name string) ([]byte, error) { return settings.ReadForBuild(name) }
@@ -12,4 +17,16 @@ func checkSettings(text []byte) error {
 		return err
 	}
 	return f.CheckBuilt()
+}
+
+// checkOwner returns an error if another user could have put a folder there, or a file into it.
+func checkOwner(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if err := settings.CheckOwner(info); err != nil {
+		return fmt.Errorf("%s: %w", dir, err)
+	}
+	return nil
 }

@@ -32,14 +32,14 @@ func FindSource(ctx context.Context, dir string) (Source, error) {
 		return download(ctx, m)
 	}
 	// The file of a function of the module: a name without a folder in a build with -trimpath.
-	pc := funcPC()
+	pc := reflect.ValueOf(ossl.Library).Pointer()
 	file, _ := runtime.FuncForPC(pc).FileLine(pc)
 	if !filepath.IsAbs(file) {
 		return Source{}, fmt.Errorf("this ossl doesn't know its sources, since it was built from a working tree with -trimpath: " +
 			"name the tree by --source")
 	}
 	tree := filepath.Dir(file)
-	if err := isOurs(tree); err != nil {
+	if err := checkOwner(tree); err != nil {
 		return Source{}, fmt.Errorf("the sources that this ossl was built from can't be used (%w): name them by --source", err)
 	}
 	return sourceIn(tree, "(devel)")
@@ -56,7 +56,7 @@ func sourceIn(dir, version string) (Source, error) {
 		return Source{}, err
 	}
 	if first, _, _ := strings.Cut(string(mod), "\n"); strings.TrimSpace(first) != "module "+module {
-		return Source{}, fmt.Errorf("%s doesn't hold the module %s", dir, module)
+		return Source{}, fmt.Errorf("%s doesn't hold the module %s: name its folder by --source", dir, module)
 	}
 	return Source{dir, version}, nil
 }
@@ -82,7 +82,8 @@ func ownModule() *debug.Module {
 // command was built with.
 func download(ctx context.Context, m *debug.Module) (Source, error) {
 	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", m.Path+"@"+m.Version)
-	cmd.Dir = os.TempDir() // not in a module, whose go.mod could replace it
+	cmd.Dir = os.TempDir() // not in a module or workspace, which could replace it
+	cmd.Env = append(os.Environ(), "GOWORK=off")
 	var told bytes.Buffer
 	cmd.Stderr = &told
 	out, err := cmd.Output()
@@ -94,11 +95,8 @@ func download(ctx context.Context, m *debug.Module) (Source, error) {
 		return Source{}, goFailed("ossl's sources", err, &told)
 	}
 	if answer.Sum != m.Sum {
-		return Source{}, fmt.Errorf("ossl's sources, %s %s, have the hash %s, not %s as this command's",
+		return Source{}, fmt.Errorf("ossl's sources, %s %s, have the hash %s, not %s as this command's: install ossl again",
 			m.Path, m.Version, answer.Sum, m.Sum)
 	}
 	return sourceIn(answer.Dir, m.Version)
 }
-
-// funcPC returns the address of a function of ossl's module.
-func funcPC() uintptr { return reflect.ValueOf(ossl.Library).Pointer() }

@@ -115,12 +115,9 @@ func namesVersion(args []string) bool {
 // switchedTo returns the version of the toolchain that the go command switches to, or "" if it doesn't
 // switch. With -n, the command has no other effect than to download modules.
 func switchedTo(ctx context.Context, goCommand string, args []string) (string, error) {
-	dry := append([]string{args[0], "-n"}, args[1:]...)
-	if dir := changesTo(args[1:]); dir != "" {
-		return "", errors.New("-C is of no use with a package that is named with a version: leave it out")
-	}
-	cmd := exec.CommandContext(ctx, goCommand, dry...)
-	cmd.Env = append(os.Environ(), "GODEBUG="+strings.TrimPrefix(os.Getenv("GODEBUG")+",toolchaintrace=1", ","))
+	cmd := exec.CommandContext(ctx, goCommand, args...)
+	cmd.Env = append(os.Environ(), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -n"),
+		"GODEBUG="+strings.TrimPrefix(os.Getenv("GODEBUG")+",toolchaintrace=1", ","))
 	var told bytes.Buffer
 	cmd.Stderr = &told // cmd/go prints both its trace and the commands there
 	failed := cmd.Run()
@@ -137,7 +134,7 @@ func switchedTo(ctx context.Context, goCommand string, args []string) (string, e
 		}
 	}
 	if failed != nil {
-		return "", goFailed("go "+strings.Join(dry, " "), failed, &rest)
+		return "", goFailed("go "+strings.Join(args, " "), failed, &rest)
 	}
 	return "", nil
 }

@@ -359,7 +359,7 @@ func TestGetCertificate(t *testing.T) {
 	}
 }
 
-// TestBeforeUse: what is done between Client and the first use counts.
+// TestBeforeUse: deadlines, Close and changes of the configuration have an effect before the first use too.
 func TestBeforeUse(t *testing.T) {
 	a, _ := pair(t)
 	client := tls.Client(a, clientConfig())
