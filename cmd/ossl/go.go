@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -25,18 +24,17 @@ OpenSSL. Nothing of a program is edited: not its source, not its go.mod. It may 
   ossl go --mode require test ./...
 
 The command is any of "go help": build, install, run, test, vet, list and so on. The Go is yours,
-or the one that go.mod asks for. Three commands are ossl's own:
+or the one that go.mod asks for. Three commands, without arguments, are ossl's own:
 
   ossl go env      the environment for other tools that run go: eval "$(ossl go env)"
-  ossl go diff     what is changed in Go's crypto/tls, as a diff
+  ossl go diff     the changes to Go's crypto/tls
   ossl go clean    removes what "ossl go" keeps in the user's cache
 
 How: the go tool gets a GOROOT of links to Go's own, in the user's cache, in which crypto/tls hands the
 methods of its connections to ossl. Whatever imports crypto/tls is built with it. QUIC stays with
 crypto/tls. The programs need cgo and OpenSSL's run-time library.
 
-Some configurations can't be honoured by OpenSSL, such as TLS 1.0. --mode says what becomes of such
-connections:
+OpenSSL can't honour some configurations, such as TLS 1.0. --mode decides about their connections:
 
   prefer    crypto/tls makes them. Each reason is counted, and written to standard error once
   require   the handshake fails with the reason. A program that can't load OpenSSL, since it is built
@@ -51,7 +49,7 @@ The environment of such a program:
               a file of settings that takes the place of the one of --settings
   OSSL_FIPS, OSSL_LIBRARY, OSSL_RECORDS and the others as for every program of ossl
 
-Its exit status is that of the go tool.`,
+The exit status is the go tool's.`,
 		Example: `  ossl go build -o server ./cmd/server && ./server
   ossl go test -race ./...
   eval "$(ossl go env)" && make`,
@@ -63,7 +61,7 @@ Its exit status is that of the go tool.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.Mode != "prefer" && o.Mode != "require" {
-				return usageError(fmt.Sprintf("--mode %s: is prefer or require", o.Mode))
+				return usageError(fmt.Sprintf("--mode is %q, but must be prefer or require", o.Mode))
 			}
 			if examine {
 				return examineLinked(args, cmd.ErrOrStderr())
@@ -111,7 +109,7 @@ Its exit status is that of the go tool.`,
 			}
 			if own == "env" {
 				for _, e := range plan.Environment(ossl) {
-					fmt.Fprintf(cmd.OutOrStdout(), "export %s='%s'\n", e[0], strings.ReplaceAll(e[1], "'", `'\''`))
+					fmt.Fprintf(cmd.OutOrStdout(), "export %s=%s\n", e[0], gofarm.Quote(e[1]))
 				}
 				return nil
 			}

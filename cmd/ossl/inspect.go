@@ -60,7 +60,7 @@ The keys of --json are stable: new ones may come, but none goes or changes its t
   programs     a list of objects with path, and either error, or:
     on_ossl    whether its TLS is on OpenSSL; if not, reason and do have the reason and the remedy
     engine     ossl, ossl-library, ossl-twice (both), crypto/tls, or none
-    unchanged  the mark of 'ossl go': format, version, farm, mode, go, settings
+    unchanged  the mark of 'ossl go': format, version, build, mode, go, settings
     library    the version of the library that the program's own code uses
     go, goos, goarch, cgo, tags, race, static, pie
                how it was built; "" or null if unknown

@@ -49,8 +49,8 @@ var slimAllowed atomic.Bool
 // useSlim reports whether new contexts live in the slim library context, which it makes.
 var useSlim = sync.OnceValue(func() bool { return slimAllowed.Load() && C.ossl_slim_setup() == 1 })
 
-// UseSlim does what the end of the process's first handshake does, and reports whether new contexts live
-// in the slim library context. The library must be loaded. It is for tests.
+// UseSlim makes new contexts live in the slim library context, as they do after the process's first
+// handshake. It reports whether they can. The library must be loaded. It is for tests.
 func UseSlim() bool {
 	settled.Store(true)
 	return useSlim()

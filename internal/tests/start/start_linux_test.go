@@ -1,6 +1,6 @@
 //go:build cgo
 
-// Package start tests what a process does, and leaves undone, before and during its first connection.
+// Package start counts the objects that a process makes before and during its first connection.
 package start
 
 import (
