@@ -4,6 +4,7 @@
 #include "schedule.h"
 #include "slim.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -327,20 +328,27 @@ static ossl_step refuse(conn *c)
 	return step;
 }
 
-/* Records that this thread is in the connection's handshake, or, if inside is 0, in none. */
-static void occupy(conn *c, int inside)
-{
-	signer_set_asking(inside && c->may_ask ? c : NULL);
-	schedule_observe(inside && c->ctx->observes ? c : NULL);
-}
+/*
+ * Not a thread-local variable: Go's own linker, which links builds without cgo, has no relocations
+ * for these; and code that pauses could use the address of the variable of another thread.
+ */
+static pthread_key_t occupant_key;
+static pthread_once_t occupant_once = PTHREAD_ONCE_INIT;
+static int occupant_made;
 
-int ossl_occupied(void)
-{
-	conn *observed = schedule_observe(NULL);
+static void occupant_make(void) { occupant_made = pthread_key_create(&occupant_key, NULL) == 0; }
 
-	schedule_observe(observed);
-	return signer_asking() || observed;
-}
+int occupant_setup(void) { return pthread_once(&occupant_once, occupant_make) == 0 && occupant_made; }
+
+conn *occupant(void) { return pthread_getspecific(occupant_key); }
+
+/*
+ * Records that this thread is in a connection's handshake, or, if c is NULL, in none. Returns 0 if
+ * there is no memory; that can't happen if c is NULL.
+ */
+static int occupy(conn *c) { return pthread_setspecific(occupant_key, c) == 0; }
+
+int ossl_occupied(void) { return occupant() != NULL; }
 
 int ossl_pauses_hold_threads(void) { return coroutine_holds_thread(); }
 
@@ -354,9 +362,13 @@ int ask_go(conn *c, int32_t question, const uint8_t *data, size_t len)
 	c->question = question;
 	c->asked = data;
 	c->asked_len = len;
-	occupy(c, 0);
+	occupy(NULL);
 	coroutine_pause(c->step_under_way);
-	occupy(c, 1);
+	if (!occupy(c)) { /* no more questions, and no secrets, so libssl fails */
+		raise_no_memory();
+		c->question = 0;
+		return 0;
+	}
 	c->question = 0;
 	if (c->abandoned && question == OSSL_NEED_RESUME) /* otherwise libssl would continue with a full handshake, and sign */
 		ossl_fn.SSL_certs_clear(c->ssl);
@@ -369,9 +381,14 @@ static ossl_step handshake_step(conn *c, ossl_facts *facts)
 	ossl_step step = {.status = OSSL_DONE};
 	int ret;
 
-	occupy(c, 1);
+	if (!occupy(c)) {
+		raise_no_memory();
+		step.status = OSSL_FATAL;
+		ossl_drain_errors(c->pub.errors);
+		return step;
+	}
 	ret = ossl_fn.SSL_do_handshake(c->ssl);
-	occupy(c, 0);
+	occupy(NULL);
 	if (c->abandoned)
 		return step;
 	if (c->may_ask) /* the facts of the call that finishes the step, which may not be the one that began it */
@@ -654,18 +671,14 @@ ossl_step ossl_conn_key_update(ossl_conn *pub, int request)
 int ossl_conn_export(ossl_conn *pub, uint8_t *out, size_t len, const char *label, size_t label_len, const uint8_t *context,
 	size_t context_len, int use_context)
 {
-	conn *c = of(pub), *observer;
+	conn *c = of(pub);
 	int ok;
 
 	ossl_fn.ERR_clear_error();
-	/* The label may be a secret's label, which schedule.c would attribute to the handshake.
-	 */
-	observer = schedule_observe(NULL);
 	if (c->ssl)
 		ok = ossl_fn.SSL_export_keying_material(c->ssl, out, len, label, label_len, context, context_len, use_context) == 1;
 	else
 		ok = takeover_export(c, out, len, label, label_len, context, context_len, use_context);
-	schedule_observe(observer);
 	ossl_drain_errors(c->pub.errors);
 	return ok;
 }

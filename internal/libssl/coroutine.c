@@ -5,8 +5,8 @@
  *
  * Code in a coroutine must not keep the address of a thread-local variable across a pause, since it
  * may continue on another thread. libssl and libcrypto don't: they call pthread_getspecific(3) each
- * time, and they hold no lock when they call back for a signature or a verdict. Our own
- * thread-local variables are behind functions that are not inlined.
+ * time, and they hold no lock when they call back for a signature or a verdict. Our own C has no
+ * thread-local variables.
  */
 
 #include "coroutine.h"

@@ -48,11 +48,14 @@ char *dl_search_folders(void)
 	struct link_map *self = NULL;
 	Dl_serinfo head, *info;
 	Dl_info unused;
+	int (*addr1)(const void *, Dl_info *, void **, int);
 	char *list = NULL, *end;
 	size_t size = 1;
 	unsigned i;
 
-	if (!dladdr1(&here, &unused, (void **)&self, RTLD_DL_LINKMAP) || dlinfo(self, RTLD_DI_SERINFOSIZE, &head) != 0)
+	/* Looked up, since a build without cgo has one object for all C libraries, and musl's has no dladdr1. */
+	*(void **)&addr1 = dlsym(RTLD_DEFAULT, "dladdr1");
+	if (!addr1 || !addr1(&here, &unused, (void **)&self, RTLD_DL_LINKMAP) || dlinfo(self, RTLD_DI_SERINFOSIZE, &head) != 0)
 		return NULL;
 	info = malloc(head.dls_size);
 	if (!info || dlinfo(self, RTLD_DI_SERINFOSIZE, info) != 0 || dlinfo(self, RTLD_DI_SERINFO, info) != 0)

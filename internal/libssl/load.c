@@ -142,7 +142,7 @@ int ossl_use(char *report, size_t size)
 		snprintf(report, size, "OPENSSL_init_ssl failed (a broken openssl.cnf?)");
 		return -1;
 	}
-	if (!ossl_bio_setup()) {
+	if (!ossl_bio_setup() || !occupant_setup()) {
 		snprintf(report, size, "out of memory");
 		return -1;
 	}

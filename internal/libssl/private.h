@@ -197,11 +197,13 @@ provider_entry provider_of(const CONF *conf, const conf_value *entry);
 const char *module_command(const char *name);
 
 /*
- * The connection whose handshake this thread is in, if it may ask Go, or NULL. Keys in Go need it
- * to sign.
+ * Returns the connection whose handshake this thread is in, or NULL. Keys in Go need it to sign, and
+ * schedule.c to attribute secrets. Borrow.
  */
-void signer_set_asking(conn *c);
-conn *signer_asking(void);
+conn *occupant(void);
+
+/* Prepares for occupant, once. Returns 0 if there is no memory. */
+int occupant_setup(void);
 
 /*
  * Pauses a step of the handshake with a question for Go, OSSL_NEED_…, about data, until the next

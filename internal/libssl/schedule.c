@@ -139,19 +139,6 @@ static int extract(const inputs *in, uint8_t *out, size_t len)
 	return ok;
 }
 
-static __thread conn *observed;
-
-/* Not inlined, for the reason in signer.c. */
-__attribute__((noinline)) conn *schedule_observe(conn *observer)
-{
-	conn *before = observed;
-
-	__asm__ volatile("" ::: "memory");
-
-	observed = observer;
-	return before;
-}
-
 static int is_expand(const inputs *in) { return in->mode == OSSL_EVP_KDF_HKDF_MODE_EXPAND_ONLY && in->key.data; }
 
 static int tls13_kdf(const inputs *in, uint8_t *out, size_t len)
@@ -261,14 +248,16 @@ static int derive(algorithm *a, const inputs *in, uint8_t *out, size_t len, cons
 static int tls13_derive(void *ctx, unsigned char *out, size_t len, const OSSL_PARAM *params)
 {
 	inputs in;
+	conn *c;
 	int ok;
 
 	(void)ctx;
 	if (!read_inputs(&in, params))
 		return 0;
 	ok = derive(&tls13, &in, out, len, params);
-	if (ok && is_expand(&in) && observed)
-		takeover_derived(observed, (const char *)in.label.data, in.label.len, out, len);
+	c = ok && is_expand(&in) ? occupant() : NULL;
+	if (c && c->ctx->observes)
+		takeover_derived(c, (const char *)in.label.data, in.label.len, out, len);
 	return ok;
 }
 

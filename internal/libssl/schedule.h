@@ -26,10 +26,4 @@ extern OSSL_DISPATCH schedule_tls1_prf[];
 int ossl_schedule_all_same(void);
 void ossl_schedule_distrust(int on);
 
-/*
- * Makes a conn see, by takeover_derived, the secrets that the TLS13-KDF above derives on this
- * thread. NULL: no conn. Returns the previous observer, which the caller must restore. Borrow.
- */
-conn *schedule_observe(conn *observer);
-
 #endif

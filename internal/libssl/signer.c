@@ -2,32 +2,13 @@
 
 #include "signer.h"
 
-static _Thread_local conn *asking;
-
-/*
- * These functions must not be inlined: after a pause a coroutine may be on another thread, but a
- * compiler that sees a thread-local variable used before and after the pause computes its address
- * only once.
- */
-__attribute__((noinline)) void signer_set_asking(conn *c)
-{
-	__asm__ volatile("" ::: "memory");
-	asking = c;
-}
-
-__attribute__((noinline)) conn *signer_asking(void)
-{
-	__asm__ volatile("" ::: "memory");
-	return asking;
-}
-
 size_t ossl_sign(uintptr_t signer, int algorithm, int hash, int form, const uint8_t *tbs, size_t tbs_len, uint8_t *sig,
 	size_t cap)
 {
-	conn *c = signer_asking();
+	conn *c = occupant();
 	size_t n;
 
-	if (!c)
+	if (!c || !c->may_ask)
 		return 0;
 	c->pub.signer = signer;
 	c->pub.sign_algorithm = algorithm;

@@ -11,7 +11,6 @@ import (
 	"crypto"
 	"crypto/tls"
 	"runtime"
-	"runtime/cgo"
 	"unsafe"
 )
 
@@ -30,17 +29,17 @@ func NewSignerCredential(chain [][]byte, signer crypto.Signer, schemes []tls.Sig
 	packed := PackChain(chain)
 	limits := cString(sigalgs)
 	defer C.free(unsafe.Pointer(limits))
-	handle := cgo.NewHandle(signer)
+	handle := newHandle(signer)
 	var errs [errorSlots]C.ulong
 	p := C.ossl_cred_new_signer(bytePtr(packed), C.size_t(len(packed)), C.uintptr_t(handle), limits,
 		bytePtr(staple), C.size_t(len(staple)), bytePtr(scts), C.size_t(len(scts)), &errs[0])
 	if p == nil {
-		handle.Delete()
+		freeHandle(handle)
 		return nil, &Error{Op: "load certificate for a crypto.Signer", Codes: codes(&errs)}
 	}
 	c := &Credential{p: p, asksGo: true}
 	// C may keep the credential longer than this, but signs only for connections, which keep c.
-	runtime.AddCleanup(c, func(h cgo.Handle) { h.Delete() }, handle)
+	runtime.AddCleanup(c, freeHandle, handle)
 	return ownCredential(c), nil
 }
 
@@ -63,12 +62,6 @@ func (c *Conn) SetSignature(signature []byte) {
 
 // signerOf returns the signer that a handle refers to, nil if it no longer exists.
 func signerOf(handle C.uintptr_t) crypto.Signer {
-	signer, _ := valueOf(handle).(crypto.Signer)
+	signer, _ := valueOf(uintptr(handle)).(crypto.Signer)
 	return signer
-}
-
-// valueOf returns the value that a handle refers to, nil if the handle was deleted.
-func valueOf(handle C.uintptr_t) (v any) {
-	defer func() { _ = recover() }()
-	return cgo.Handle(handle).Value()
 }

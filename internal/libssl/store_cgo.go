@@ -20,7 +20,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"runtime/cgo"
 	"sync"
 	"unsafe"
 )
@@ -72,7 +71,7 @@ func (a *asking) askFor() {
 //
 //export osslGoPassphrase
 func osslGoPassphrase(handle C.uintptr_t, buf *C.uint8_t, size C.int32_t) (n C.int32_t) {
-	a, ok := valueOf(handle).(*asking)
+	a, ok := valueOf(uintptr(handle)).(*asking)
 	if !ok || size <= 0 {
 		return 0
 	}
@@ -100,8 +99,8 @@ func LoadStore(uri string, file, keys bool, ask func() ([]byte, error)) (*Loaded
 	}()
 	a := &asking{file: file, ask: ask}
 	defer func() { clear(a.answer) }()
-	handle := cgo.NewHandle(a)
-	defer handle.Delete()
+	handle := newHandle(a)
+	defer freeHandle(handle)
 	what := C.int(C.OSSL_STORE_CERTS)
 	if keys {
 		what = C.OSSL_STORE_KEYS
