@@ -1,4 +1,4 @@
-//go:build cgo && unix
+//go:build (cgo || ossl_nocgo) && unix
 
 package ossl_test
 

@@ -1,4 +1,4 @@
-//go:build cgo && linux && amd64
+//go:build (cgo || ossl_nocgo) && linux && amd64
 
 package ossl_test
 

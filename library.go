@@ -17,6 +17,10 @@ type LibraryInfo struct {
 	Path        string // libssl's path, without symbolic links
 	CryptoPath  string // of libcrypto
 
+	// Object is the SHA-256 hash of the object with this module's C code, if the program was built
+	// without cgo, with the module ossl/nocgo. It is empty if cgo compiled the code.
+	Object string
+
 	// FIPS reports whether WithFIPS works: the library's FIPS module can be loaded, and passes its
 	// self-test with the host's configuration.
 	FIPS bool
@@ -52,6 +56,7 @@ func Library() (LibraryInfo, error) {
 		VersionText:  lib.Text,
 		Path:         lib.Path,
 		CryptoPath:   lib.CryptoPath,
+		Object:       libssl.ObjectHash(),
 		FIPS:         hasFIPS(),
 		HostPolicy:   HostPolicy(host.Policy).clone(),
 	}

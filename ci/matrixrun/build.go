@@ -3,7 +3,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"debug/elf"
+	endian "encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -97,6 +101,9 @@ func (b *testbed) buildModule(ctx context.Context, dir string, patterns []string
 		tested = append(tested, binary{pkg: pkg, dir: words[1], adapter: adapter, goOnly: !slices.Contains(words, boundary)})
 	}
 	// One command links several binaries at a time, but names each after the last part of its package's path.
+	if err := b.overlay(tested); err != nil {
+		return err
+	}
 	for len(tested) > 0 {
 		folder, err := os.MkdirTemp(b.dir, "tests")
 		if err != nil {
@@ -133,13 +140,21 @@ func (b *testbed) buildModule(ctx context.Context, dir string, patterns []string
 // it for the emulated processor.
 func (b *testbed) compile(ctx context.Context, dir string, args ...string) error {
 	cmd := exec.CommandContext(ctx, "go")
+	if b.nocgo {
+		args = slices.Insert(args, 1, "-tags", nocgoTag, "-overlay", b.overlayFile())
+	}
 	if b.sysroot == "" {
 		args = slices.Insert(args, 1, "-ldflags", b.ldflags())
-		if b.cc != "" {
+		if b.nocgo {
+			cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		} else if b.cc != "" {
 			cmd.Env = append(os.Environ(), "CGO_ENABLED=1", "CC="+b.cc)
 		}
 	} else {
 		cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH="+emulatedArch, "CGO_ENABLED=1", "CC="+emulatedCC)
+		if b.nocgo {
+			cmd.Env = append(cmd.Env, "CGO_ENABLED=0")
+		}
 	}
 	cmd.Args = append(cmd.Args, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, os.Stderr, os.Stderr
@@ -147,6 +162,61 @@ func (b *testbed) compile(ctx context.Context, dir string, args ...string) error
 		return fmt.Errorf("go %s: %w", strings.Join(args, " "), err)
 	}
 	return nil
+}
+
+// nocgoTag is the build tag of tests, and of the command, in builds without cgo.
+const nocgoTag = "ossl_nocgo"
+
+func (b *testbed) overlayFile() string { return filepath.Join(b.dir, "overlay.json") }
+
+// overlay adds a file to the tests that come to OpenSSL, for builds without cgo: it imports the objects, which
+// the modules themselves must not require.
+func (b *testbed) overlay(tested []binary) error {
+	if !b.nocgo {
+		return nil
+	}
+	replace := map[string]string{}
+	for i, t := range tested {
+		if t.goOnly {
+			continue
+		}
+		file := filepath.Join(b.dir, fmt.Sprint("import", i, ".go"))
+		text := fmt.Sprintf("package %s_test\n\nimport _ \"github.com/ossl-go/ossl/nocgo\"\n", path.Base(t.pkg))
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			return err
+		}
+		replace[filepath.Join(t.dir, "nocgo_import_test.go")] = file
+	}
+	data, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(b.overlayFile(), data, 0o600)
+}
+
+// useRPath gives a program that Go's own linker has linked DT_RPATH in place of DT_RUNPATH: see ldflags.
+func (b *testbed) useRPath(file string) error {
+	if !b.nocgo {
+		return nil
+	}
+	program, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	parsed, err := elf.NewFile(bytes.NewReader(program))
+	if err != nil {
+		return err
+	}
+	section := parsed.Section(".dynamic")
+	if section == nil {
+		return nil // it doesn't come to OpenSSL
+	}
+	for at := section.Offset; at < section.Offset+section.Size; at += 16 {
+		if entry := program[at:]; elf.DynTag(endian.LittleEndian.Uint64(entry)) == elf.DT_RUNPATH {
+			endian.LittleEndian.PutUint64(entry, uint64(elf.DT_RPATH))
+		}
+	}
+	return os.WriteFile(file, program, 0o700)
 }
 
 // The emulated processor, its C compiler, and its emulator.
@@ -164,7 +234,7 @@ const muslCC = "musl-gcc"
 // the host's.
 func (b *testbed) wrap(file string) error {
 	if b.sysroot == "" {
-		return nil
+		return b.useRPath(file)
 	}
 	path, err := exec.LookPath(emulator)
 	if err != nil {

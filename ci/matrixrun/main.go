@@ -35,6 +35,8 @@ func main() {
 	flag.BoolVar(&o.afterTest, "after-test", false,
 		"run of the rows that 'make test' stands for only the tests that all other rows skip")
 	flag.StringVar(&o.at, "at", "", "run the rows of the OpenSSL in this `folder` instead")
+	flag.BoolVar(&o.nocgo, "nocgo", false, "build the programs without cgo, with the objects that ci/nocgo has made; "+
+		"all tests with -short, and of the adapters under 3.5 alone")
 	flag.StringVar(&o.without, "without", "", "leave out these `versions`, separated by commas")
 	flag.StringVar(&o.run, "run", "", "run only tests that match `regexp`, as go test does")
 	flag.StringVar(&o.skip, "skip", "", "leave out tests that match `regexp`")
@@ -56,7 +58,7 @@ func main() {
 
 type options struct {
 	only, at, without, run, skip, packages string
-	others, afterTest                      bool
+	others, afterTest, nocgo               bool
 	timeout                                time.Duration
 }
 
@@ -75,7 +77,7 @@ func (o options) arguments(p planned) []string {
 	}
 	return []string{
 		"-test.v=test2json", "-test.shuffle=on", "-test.timeout=" + timeout.String(), "-test.run=" + run, "-test.skip=" + skip,
-		fmt.Sprint("-test.short=", p.short()),
+		fmt.Sprint("-test.short=", p.short() || o.nocgo),
 	}
 }
 
@@ -185,7 +187,7 @@ func runAll(ctx context.Context, plan []planned, rows []*row, scratch string, o 
 	adapters := slices.ContainsFunc(plan, planned.adapters)
 	if len(emulated) > 0 {
 		begin(func() error {
-			bed := &testbed{dir: filepath.Join(scratch, "emulated"), sysroot: plan[emulated[0]].version.tree}
+			bed := &testbed{dir: filepath.Join(scratch, "emulated"), nocgo: o.nocgo, sysroot: plan[emulated[0]].version.tree}
 			if err := bed.build(ctx, o.packages, false); err != nil {
 				return err
 			}
@@ -194,7 +196,7 @@ func runAll(ctx context.Context, plan []planned, rows []*row, scratch string, o 
 	}
 	if len(musl) > 0 {
 		begin(func() error {
-			bed := &testbed{dir: filepath.Join(scratch, "musl"), cc: muslCC}
+			bed := &testbed{dir: filepath.Join(scratch, "musl"), nocgo: o.nocgo, cc: muslCC}
 			if err := bed.build(ctx, o.packages, false); err != nil {
 				return err
 			}
@@ -203,7 +205,7 @@ func runAll(ctx context.Context, plan []planned, rows []*row, scratch string, o 
 	}
 	if len(host) > 0 {
 		begin(func() error {
-			first := &testbed{dir: filepath.Join(scratch, "lane0")}
+			first := &testbed{dir: filepath.Join(scratch, "lane0"), nocgo: o.nocgo}
 			bed = first
 			if err := first.build(ctx, o.packages, adapters); err != nil {
 				return err

@@ -38,6 +38,7 @@ type testbed struct {
 	dir      string
 	sysroot  string // of the emulated processor, or ""
 	cc       string // the C compiler, or "" for the usual one
+	nocgo    bool   // programs are built without cgo
 	binaries []binary
 }
 
@@ -54,6 +55,9 @@ func (b *testbed) ldflags() string {
 	var slots []string
 	for n := range librarySlots {
 		slots = append(slots, b.slot(n))
+	}
+	if b.nocgo { // which writes DT_RUNPATH: testbed.ownLoader changes that
+		return fmt.Sprintf("-I %s -r %s", b.loader(), strings.Join(slots, ":"))
 	}
 	return fmt.Sprintf("-extldflags '-Wl,--dynamic-linker=%s -Wl,--disable-new-dtags -Wl,-rpath,%s'",
 		b.loader(), strings.Join(slots, ":"))

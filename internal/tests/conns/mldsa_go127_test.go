@@ -1,4 +1,4 @@
-//go:build cgo && go1.27
+//go:build (cgo || ossl_nocgo) && go1.27
 
 package conns
 

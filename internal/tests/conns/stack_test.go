@@ -1,4 +1,4 @@
-//go:build cgo && !race && !asan
+//go:build (cgo || ossl_nocgo) && !race && !asan
 
 package conns
 

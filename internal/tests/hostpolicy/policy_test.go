@@ -1,4 +1,4 @@
-//go:build cgo && linux
+//go:build (cgo || ossl_nocgo) && linux
 
 package hostpolicy
 

@@ -1,4 +1,4 @@
-//go:build cgo
+//go:build cgo || ossl_nocgo
 
 // Package start counts the objects that a process makes before and during its first connection.
 package start

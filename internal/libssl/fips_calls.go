@@ -1,11 +1,4 @@
-//go:build cgo
-
 package libssl
-
-// #include <stdlib.h>
-// #include "shim.h"
-// #include "fips.h"
-import "C"
 
 import (
 	"bytes"
@@ -28,8 +21,8 @@ func SetUpFIPS(process bool) error {
 	if fipsDone {
 		return nil
 	}
-	err := fipsResult(func(from *C.ossl_fips_files, report *C.char, size C.size_t) C.int {
-		return C.ossl_fips_setup(from, C.int(flag(process)), report, size)
+	err := fipsResult(func(from *c_ossl_fips_files, report *c_char, size c_size_t) c_int {
+		return c_ossl_fips_setup(from, c_int(flag(process)), report, size)
 	})
 	fipsDone = err == nil
 	return err
@@ -39,46 +32,46 @@ func SetUpFIPS(process bool) error {
 func TryFIPS() error {
 	fipsMu.Lock()
 	defer fipsMu.Unlock()
-	return fipsResult(func(from *C.ossl_fips_files, report *C.char, size C.size_t) C.int {
-		return C.ossl_fips_try(from, report, size)
+	return fipsResult(func(from *c_ossl_fips_files, report *c_char, size c_size_t) c_int {
+		return c_ossl_fips_try(from, report, size)
 	})
 }
 
 // fipsFiles returns the files that have the module's configuration. A fault could hide a part of it;
 // then the file at fault is left out. The caller must call free.
-func fipsFiles() (from *C.ossl_fips_files, free func(), fault *ConfigFault) {
+func fipsFiles() (from *c_ossl_fips_files, free func(), fault *ConfigFault) {
 	host, fault := ReadConfig()
 	var beside *Config
 	// The folder of a relative path, or of none, is not searched: no file in the working directory
 	// may name code to load.
-	if fault == nil && filepath.IsAbs(host.File) && C.ossl_fips_in_config(host.p) == 0 {
+	if fault == nil && filepath.IsAbs(host.File) && c_ossl_fips_in_config(host.p) == 0 {
 		beside, fault = readConfigFile(filepath.Join(filepath.Dir(host.File), "fipsmodule.cnf"))
 	}
-	from = (*C.ossl_fips_files)(C.malloc(C.sizeof_ossl_fips_files)) // C's, since it has pointers
+	from = (*c_ossl_fips_files)(c_malloc(c_sizeof_ossl_fips_files)) // C's, since it has pointers
 	from.host, from.beside = host.parsed(), beside.parsed()
 	return from, func() {
-		C.free(unsafe.Pointer(from))
+		c_free(unsafe.Pointer(from))
 		host.Close()
 		beside.Close()
 	}, fault
 }
 
 // fipsResult loads the module with call, if its file is complete. fipsMu is held.
-func fipsResult(call func(from *C.ossl_fips_files, report *C.char, size C.size_t) C.int) error {
+func fipsResult(call func(from *c_ossl_fips_files, report *c_char, size c_size_t) c_int) error {
 	from, free, fault := fipsFiles()
 	defer free()
 	if fault != nil {
 		return &FIPSError{Failure: FIPSConfigFault, File: fault.File, Err: fault}
 	}
-	file, err := checkModules(C.ossl_fips_module_file(from))
+	file, err := checkModules(c_ossl_fips_module_file(from))
 	if err != nil {
 		return &FIPSError{Failure: FIPSModuleFailed, Text: err.Error()}
 	}
 	const size = 1024
-	report := (*C.char)(C.malloc(size))
-	defer C.free(unsafe.Pointer(report))
+	report := (*c_char)(c_malloc(size))
+	defer c_free(unsafe.Pointer(report))
 	if status := FIPSFailure(call(from, report, size)); status != fipsReady {
-		return &FIPSError{Failure: status, File: file, Text: C.GoString(report)}
+		return &FIPSError{Failure: status, File: file, Text: c_GoString(report)}
 	}
 	return nil
 }
@@ -88,19 +81,19 @@ func fipsResult(call func(from *C.ossl_fips_files, report *C.char, size C.size_t
 func FIPSConfiguration() string {
 	from, free, _ := fipsFiles()
 	defer free()
-	text := C.ossl_fips_configuration(from)
-	defer C.free(unsafe.Pointer(text))
-	return C.GoString(text)
+	text := c_ossl_fips_configuration(from)
+	defer c_free(unsafe.Pointer(text))
+	return c_GoString(text)
 }
 
 // FIPSModuleInfo queries the module that FIPS mode uses. ok is false if FIPS mode was not set up.
 func FIPSModuleInfo() (m FIPSModule, ok bool) {
-	var info C.ossl_fips_info
-	if C.ossl_fips_module(&info) != 1 {
+	var info c_ossl_fips_info
+	if c_ossl_fips_module(&info) != 1 {
 		return m, false
 	}
-	m = FIPSModule{Name: C.GoString(info.name), Version: C.GoString(info.version), Build: C.GoString(info.build),
-		Path: C.GoString(C.ossl_fips_path()), Provider: FIPSProvider(), Library: C.GoString(C.ossl_fips_core_path()),
+	m = FIPSModule{Name: c_GoString(info.name), Version: c_GoString(info.version), Build: c_GoString(info.build),
+		Path: c_GoString(c_ossl_fips_path()), Provider: FIPSProvider(), Library: c_GoString(c_ossl_fips_core_path()),
 		Running: info.running == 1}
 	return m, true
 }
@@ -111,11 +104,11 @@ func FIPSProvider() string {
 	fipsMu.Lock()
 	defer fipsMu.Unlock()
 	if fipsDone {
-		return C.GoString(C.ossl_fips_provider(nil))
+		return c_GoString(c_ossl_fips_provider(nil))
 	}
 	from, free, _ := fipsFiles()
 	defer free()
-	return C.GoString(C.ossl_fips_provider(from))
+	return c_GoString(c_ossl_fips_provider(from))
 }
 
 // FIPSUnlisted returns the names of the providers that openssl.cnf activates and that are neither
@@ -126,44 +119,44 @@ func FIPSUnlisted() (names []string) {
 	if config == nil {
 		return nil
 	}
-	list := C.ossl_fips_unlisted(config.p)
-	defer C.free(unsafe.Pointer(list))
-	for p := list; p != nil && *p != 0; p = (*C.char)(unsafe.Add(unsafe.Pointer(p), len(names[len(names)-1])+1)) {
-		names = append(names, C.GoString(p))
+	list := c_ossl_fips_unlisted(config.p)
+	defer c_free(unsafe.Pointer(list))
+	for p := list; p != nil && *p != 0; p = (*c_char)(unsafe.Add(unsafe.Pointer(p), len(names[len(names)-1])+1)) {
+		names = append(names, c_GoString(p))
 	}
 	return names
 }
 
 // fipsHasSignature reports whether the module has a signature algorithm, by OpenSSL's name.
 func fipsHasSignature(name string) bool {
-	s := C.CString(name)
-	defer C.free(unsafe.Pointer(s))
-	return C.ossl_fips_has_signature(s) == 1
+	s := c_CString(name)
+	defer c_free(unsafe.Pointer(s))
+	return c_ossl_fips_has_signature(s) == 1
 }
 
 // FIPSRandom fills b from the module's generator of secret bytes.
 func FIPSRandom(b []byte) error {
-	if len(b) > 0 && C.ossl_fips_random(bytePtr(b), C.size_t(len(b))) != 1 {
+	if len(b) > 0 && c_ossl_fips_random(bytePtr(b), c_size_t(len(b))) != 1 {
 		return &Error{Op: "random bytes of the FIPS module"}
 	}
 	return nil
 }
 
 // Roots are certificates that libcrypto trusts, in FIPS mode.
-type Roots struct{ p *C.ossl_roots }
+type Roots struct{ p *c_ossl_roots }
 
 // NewRoots returns a store of certificates, given as DER, and, if system is set, of those that
 // OpenSSL is configured to trust. FIPS mode must be set up.
 func NewRoots(system bool, certs [][]byte) (*Roots, error) {
-	var errs [errorSlots]C.ulong
-	p := C.ossl_roots_new(C.int(flag(system)), &errs[0])
+	var errs [errorSlots]c_ulong
+	p := c_ossl_roots_new(c_int(flag(system)), &errs[0])
 	if p == nil {
 		return nil, &Error{Op: "make a store of certificates", Codes: codes(&errs)}
 	}
 	r := &Roots{p}
-	runtime.AddCleanup(r, func(p *C.ossl_roots) { C.ossl_roots_free(p) }, p)
+	runtime.AddCleanup(r, func(p *c_ossl_roots) { c_ossl_roots_free(p) }, p)
 	for _, der := range certs {
-		ok := C.ossl_roots_add(p, bytePtr(der), C.size_t(len(der)), &errs[0])
+		ok := c_ossl_roots_add(p, bytePtr(der), c_size_t(len(der)), &errs[0])
 		if ok != 1 {
 			return nil, &Error{Op: "add a certificate", Codes: codes(&errs)}
 		}
@@ -176,29 +169,29 @@ func NewRoots(system bool, certs [][]byte) (*Roots, error) {
 // there is none, the error is a *VerifyError; an *Error is not about the chain.
 func (r *Roots) Verify(packed []byte, q *VerifyQuery) ([]byte, error) {
 	// In C memory, since the query has pointers.
-	host, ip := cString(q.Host), C.CBytes(q.IP)
-	defer C.free(unsafe.Pointer(host))
-	defer C.free(ip)
-	query := C.ossl_roots_query{
-		time:      C.int64_t(q.Time.Unix()),
-		of_server: C.int32_t(flag(q.OfServer)),
-		level:     C.int32_t(q.SecurityLevel),
+	host, ip := cString(q.Host), c_CBytes(q.IP)
+	defer c_free(unsafe.Pointer(host))
+	defer c_free(ip)
+	query := c_ossl_roots_query{
+		time:      c_int64_t(q.Time.Unix()),
+		of_server: c_int32_t(flag(q.OfServer)),
+		level:     c_int32_t(q.SecurityLevel),
 		host:      host,
-		ip_len:    C.size_t(len(q.IP)),
+		ip_len:    c_size_t(len(q.IP)),
 	}
 	if len(q.IP) > 0 {
-		query.ip = (*C.uint8_t)(ip)
+		query.ip = (*c_uint8_t)(ip)
 	}
-	answer := C.ossl_roots_verify(r.p, bytePtr(packed), C.size_t(len(packed)), &query)
+	answer := c_ossl_roots_verify(r.p, bytePtr(packed), c_size_t(len(packed)), &query)
 	runtime.KeepAlive(r)
-	defer C.free(unsafe.Pointer(answer.chain))
+	defer c_free(unsafe.Pointer(answer.chain))
 	if answer.no_memory == 1 {
 		return nil, &Error{Op: "verify a chain", Codes: codes(&answer.errors)}
 	}
 	if answer.error != 0 {
 		e := &VerifyError{Code: int(answer.error), Depth: int(answer.depth), Text: "the chain can't be parsed"}
 		if e.Code > 0 {
-			e.Text = C.GoString(C.ossl_verify_error(C.long(e.Code)))
+			e.Text = c_GoString(c_ossl_verify_error(c_long(e.Code)))
 		}
 		return nil, e
 	}

@@ -1,10 +1,4 @@
-//go:build cgo
-
 package libssl
-
-// #include <stdlib.h>
-// #include "shim.h"
-import "C"
 
 import (
 	"bytes"
@@ -15,7 +9,7 @@ import (
 // Conn is one connection: an SSL between two windows. Its methods must not be called at the same
 // time.
 type Conn struct {
-	p         *C.ossl_conn
+	p         *c_ossl_conn
 	crossings uint64 // except the sides' calls
 	read      ReadSide
 	write     WriteSide
@@ -35,11 +29,11 @@ func (c *Context) Start(server, asks bool, serverName string, session, in, out [
 	}
 	defer ssl.release()
 	name := cString(serverName)
-	defer C.free(unsafe.Pointer(name))
-	var errs [errorSlots]C.ulong
-	var p *C.ossl_conn
-	step := C.ossl_conn_start(ssl.p, C.int(flag(server)), name, bytePtr(session), C.size_t(len(session)), C.int(flag(asks)), &p,
-		&errs[0], bytePtr(in), C.size_t(len(in)), bytePtr(out), C.size_t(len(out)))
+	defer c_free(unsafe.Pointer(name))
+	var errs [errorSlots]c_ulong
+	var p *c_ossl_conn
+	step := c_ossl_conn_start(ssl.p, c_int(flag(server)), name, bytePtr(session), c_size_t(len(session)), c_int(flag(asks)), &p,
+		&errs[0], bytePtr(in), c_size_t(len(in)), bytePtr(out), c_size_t(len(out)))
 	if p == nil {
 		return nil, Step{}, &Error{Op: "new connection", Codes: codes(&errs)}
 	}
@@ -53,8 +47,8 @@ func (c *Context) Start(server, asks bool, serverName string, session, in, out [
 // Handshake takes a step of the handshake. It fills facts if the step returns Done.
 func (c *Conn) Handshake(in, out []byte, facts *Facts) Step {
 	c.crossings++
-	var f C.ossl_facts
-	step := stepOf(C.ossl_conn_handshake(c.p, bytePtr(in), C.size_t(len(in)), bytePtr(out), C.size_t(len(out)), &f))
+	var f c_ossl_facts
+	step := stepOf(c_ossl_conn_handshake(c.p, bytePtr(in), c_size_t(len(in)), bytePtr(out), c_size_t(len(out)), &f))
 	if step.Status == Done {
 		if !settled.Load() {
 			settled.Store(true)
@@ -68,29 +62,29 @@ func (c *Conn) Handshake(in, out []byte, facts *Facts) Step {
 // later records are for its Sides.
 func (c *Conn) Read(in, dst []byte) Step {
 	c.crossings++
-	return stepOf(C.ossl_conn_read(c.p, bytePtr(in), C.size_t(len(in)), bytePtr(dst), C.size_t(len(dst))))
+	return stepOf(c_ossl_conn_read(c.p, bytePtr(in), c_size_t(len(in)), bytePtr(dst), c_size_t(len(dst))))
 }
 
 // Write seals src into out. With payload > 0 the i-th record holds at most payload*(first+i+1)
 // bytes.
 func (c *Conn) Write(src, out []byte, payload, first int) Step {
 	c.crossings++
-	return stepOf(C.ossl_conn_write(c.p, bytePtr(src), C.size_t(len(src)), bytePtr(out), C.size_t(len(out)),
-		C.size_t(payload), C.size_t(first)))
+	return stepOf(c_ossl_conn_write(c.p, bytePtr(src), c_size_t(len(src)), bytePtr(out), c_size_t(len(out)),
+		c_size_t(payload), c_size_t(first)))
 }
 
 // CloseNotify seals close_notify, once. It returns WantRead if the rest of a message from the peer
 // must be read first.
 func (c *Conn) CloseNotify(out []byte) Step {
 	c.crossings++
-	return stepOf(C.ossl_conn_close_notify(c.p, bytePtr(out), C.size_t(len(out))))
+	return stepOf(c_ossl_conn_close_notify(c.p, bytePtr(out), c_size_t(len(out))))
 }
 
 // KeyUpdate updates the sending key and leaves the message in Spill; if request is set, it asks the
 // peer to do the same.
 func (c *Conn) KeyUpdate(request bool) Step {
 	c.crossings++
-	return stepOf(C.ossl_conn_key_update(c.p, C.int(flag(request))))
+	return stepOf(c_ossl_conn_key_update(c.p, c_int(flag(request))))
 }
 
 // Free frees the connection with both its sides, sealing close_notify into out first if notify is
@@ -99,22 +93,22 @@ func (c *Conn) Free(notify bool, out []byte) Step {
 	return c.free(readSide|writeSide, c.crossings+c.read.calls+c.write.calls, notify, out)
 }
 
-func (c *Conn) free(sides C.int, calls uint64, notify bool, out []byte) Step {
+func (c *Conn) free(sides c_int, calls uint64, notify bool, out []byte) Step {
 	crossings.Add(1 + calls)
-	return stepOf(C.ossl_conn_free(c.p, sides, C.int(flag(notify)), bytePtr(out), C.size_t(len(out))))
+	return stepOf(c_ossl_conn_free(c.p, sides, c_int(flag(notify)), bytePtr(out), c_size_t(len(out))))
 }
 
 // Miss makes a takeover not count the n-th record from now, or Finished, of those that are sent or
 // received; for tests.
-func (c *Conn) Miss(sent bool, n uint8) { C.ossl_conn_miss(c.p, C.int(flag(sent)), C.uint8_t(n)) }
+func (c *Conn) Miss(sent bool, n uint8) { c_ossl_conn_miss(c.p, c_int(flag(sent)), c_uint8_t(n)) }
 
 // Export returns exported keying material, RFC 5705 and RFC 8446, section 7.5.
 func (c *Conn) Export(label string, context []byte, useContext bool, length int) ([]byte, error) {
 	c.crossings++
 	out := make([]byte, length)
 	l := []byte(label)
-	if C.ossl_conn_export(c.p, bytePtr(out), C.size_t(length), (*C.char)(unsafe.Pointer(unsafe.SliceData(l))), C.size_t(len(l)),
-		bytePtr(context), C.size_t(len(context)), C.int(flag(useContext))) != 1 {
+	if c_ossl_conn_export(c.p, bytePtr(out), c_size_t(length), (*c_char)(unsafe.Pointer(unsafe.SliceData(l))), c_size_t(len(l)),
+		bytePtr(context), c_size_t(len(context)), c_int(flag(useContext))) != 1 {
 		return nil, &Error{Op: "export keying material", Codes: c.Errors()}
 	}
 	return out, nil
@@ -123,12 +117,12 @@ func (c *Conn) Export(label string, context []byte, useContext bool, length int)
 // UseCredential answers NeedHello or NeedCert; nil means no certificate.
 func (c *Conn) UseCredential(cred *Credential) error {
 	c.crossings++
-	var p *C.ossl_cred
+	var p *c_ossl_cred
 	if cred != nil {
 		p = cred.p
 	}
 	c.cred = cred
-	ok := C.ossl_conn_use_cred(c.p, p)
+	ok := c_ossl_conn_use_cred(c.p, p)
 	runtime.KeepAlive(cred)
 	if ok != 1 {
 		return &Error{Op: "use certificate and key", Codes: c.Errors()}
@@ -145,7 +139,7 @@ func (c *Conn) Message() []byte { return borrowed(c.p.message, c.p.message_len) 
 func (c *Conn) Spill() []byte { return borrowed(c.p.spill, c.p.spill_len) }
 
 // Useless reports whether the peer has sent more than 16 messages in a row that brought no data.
-func (c *Conn) Useless() bool { return c.p.useless > C.OSSL_MAX_USELESS }
+func (c *Conn) Useless() bool { return c.p.useless > c_OSSL_MAX_USELESS }
 
 // KeyLog returns the key-log lines of the last call. It is valid until the next call on the
 // connection.
@@ -175,7 +169,7 @@ func (c *Conn) Lookup() []byte {
 // to NeedResume.
 func (c *Conn) OfferSession(der []byte) {
 	c.crossings++
-	C.ossl_conn_offer_session(c.p, bytePtr(der), C.size_t(len(der)))
+	c_ossl_conn_offer_session(c.p, bytePtr(der), c_size_t(len(der)))
 }
 
 // Sessions returns the sessions that were made since the last call, and forgets them.
@@ -185,7 +179,7 @@ func (c *Conn) Sessions() []Session {
 	}
 	c.crossings++
 	all := bytes.Clone(borrowed(c.p.sessions, c.p.sessions_len))
-	C.ossl_conn_forget_sessions(c.p)
+	c_ossl_conn_forget_sessions(c.p)
 	var list []Session
 	for len(all) > 0 {
 		id, rest := sized(all)
@@ -213,13 +207,13 @@ func (c *Conn) Paused() bool { return c.p.paused == 1 }
 func (c *Conn) Deferred() bool { return c.p.deferred != 0 }
 
 // SetSocket tells tracing tools which socket the connection uses: probe.h.
-func (c *Conn) SetSocket(fd int) { c.p.socket = C.int32_t(fd) }
+func (c *Conn) SetSocket(fd int) { c.p.socket = c_int32_t(fd) }
 
 // SetVerdict answers NeedVerify.
-func (c *Conn) SetVerdict(v Verdict) { c.p.verdict = C.int32_t(v) }
+func (c *Conn) SetVerdict(v Verdict) { c.p.verdict = c_int32_t(v) }
 
 // SetResume answers NeedResume.
-func (c *Conn) SetResume(resume bool) { c.p.answer = C.size_t(flag(resume)) }
+func (c *Conn) SetResume(resume bool) { c.p.answer = c_size_t(flag(resume)) }
 
 // ServerName returns the name that a client asks for, after its hello was read and until the
 // handshake is done.
@@ -228,12 +222,12 @@ func (c *Conn) ServerName() string { return string(borrowed(c.p.server_name, c.p
 // Refuse answers a pause for verification with a refusal. A TLS 1.3 client whose Context has
 // SealRefusals seals the alert; otherwise libssl sends the verdict's alert.
 func (c *Conn) Refuse(v Verdict, alert uint8) {
-	c.p.verdict, c.p.refusal = C.int32_t(v), C.int32_t(alert)
+	c.p.verdict, c.p.refusal = c_int32_t(v), c_int32_t(alert)
 }
 
 // RefuseRequest answers NeedCert on a TLS 1.3 client whose Context has SealRefusals: the handshake
 // fails with an alert when the server's flight is complete.
-func (c *Conn) RefuseRequest(alert uint8) { c.p.refusal = C.int32_t(alert) }
+func (c *Conn) RefuseRequest(alert uint8) { c.p.refusal = c_int32_t(alert) }
 
 // LongHello returns the length of a ClientHello that was refused because it exceeds crypto/tls's
 // limit, otherwise 0.
@@ -247,11 +241,11 @@ func (c *Conn) LeftOut() bool { return c.p.left_out == 1 }
 // has not been sent and won't be. The resulting alert is sealed if the Context has SealRefusals.
 func (c *Conn) RefuseFlight(alert uint8, out []byte) Step {
 	c.crossings++
-	return stepOf(C.ossl_conn_refuse(c.p, C.uint8_t(alert), bytePtr(out), C.size_t(len(out))))
+	return stepOf(c_ossl_conn_refuse(c.p, c_uint8_t(alert), bytePtr(out), c_size_t(len(out))))
 }
 
 // RefuseHello answers NeedHello with an alert.
-func (c *Conn) RefuseHello(alert uint8) { c.p.hello_alert = C.int32_t(alert) }
+func (c *Conn) RefuseHello(alert uint8) { c.p.hello_alert = c_int32_t(alert) }
 
 // AlertIn returns the last alert read: its level and description.
 func (c *Conn) AlertIn() (level, description uint8, ok bool) { return alertOf(c.p.alert_in) }
@@ -259,7 +253,7 @@ func (c *Conn) AlertIn() (level, description uint8, ok bool) { return alertOf(c.
 // AlertOut returns the last alert written.
 func (c *Conn) AlertOut() (level, description uint8, ok bool) { return alertOf(c.p.alert_out) }
 
-func alertOf(v C.int32_t) (level, description uint8, ok bool) { return uint8(v >> 8), uint8(v), v >= 0 }
+func alertOf(v c_int32_t) (level, description uint8, ok bool) { return uint8(v >> 8), uint8(v), v >= 0 }
 
 // Version returns the protocol version, as far as it is known.
 func (c *Conn) Version() uint16 { return uint16(c.p.version) }
@@ -277,21 +271,21 @@ func (c *Conn) Errors() []uint64 { return codes(&c.p.errors) }
 // on the connection.
 func (c *Conn) Hellos() Hellos {
 	c.crossings++
-	var h C.ossl_hellos
-	C.ossl_conn_hellos(c.p, &h)
+	var h c_ossl_hellos
+	c_ossl_conn_hellos(c.p, &h)
 	return Hellos{Client: borrowed(h.client, h.client_len), Version: uint16(h.version), Suite: uint16(h.suite)}
 }
 
 // Facts returns the parameters negotiated so far.
 func (c *Conn) Facts() Facts {
 	c.crossings++
-	var f C.ossl_facts
-	C.ossl_conn_facts(c.p, &f)
+	var f c_ossl_facts
+	c_ossl_conn_facts(c.p, &f)
 	return factsOf(&f)
 }
 
 // factsOf copies f and the data that it points to.
-func factsOf(f *C.ossl_facts) Facts {
+func factsOf(f *c_ossl_facts) Facts {
 	facts := Facts{
 		Version:              uint16(f.version),
 		CipherSuite:          uint16(f.cipher),
@@ -307,10 +301,10 @@ func factsOf(f *C.ossl_facts) Facts {
 	facts.OCSPResponse = append(facts.OCSPResponse, borrowed(f.ocsp, f.ocsp_len)...)
 	facts.SCTs = append(facts.SCTs, borrowed(f.scts, f.scts_len)...)
 	if n := int(f.local_finished_len); n > 0 && n <= len(f.local_finished) {
-		facts.LocalFinished = C.GoBytes(unsafe.Pointer(&f.local_finished[0]), C.int(n))
+		facts.LocalFinished = c_GoBytes(unsafe.Pointer(&f.local_finished[0]), c_int(n))
 	}
 	if n := int(f.peer_finished_len); n > 0 && n <= len(f.peer_finished) {
-		facts.PeerFinished = C.GoBytes(unsafe.Pointer(&f.peer_finished[0]), C.int(n))
+		facts.PeerFinished = c_GoBytes(unsafe.Pointer(&f.peer_finished[0]), c_int(n))
 	}
 	return facts
 }

@@ -1,10 +1,4 @@
-//go:build cgo
-
 package libssl
-
-// #include <stdlib.h>
-// #include "policy.h"
-import "C"
 
 import (
 	"bytes"
@@ -17,19 +11,19 @@ import (
 // Commands returns the configuration's commands for every SSL_CTX, in order. It returns an error if
 // they can't be used.
 func (c *Config) Commands() ([]HostCommand, error) {
-	var n C.size_t
-	var problem *C.char
-	var errs [errorSlots]C.ulong
-	p := C.ossl_policy_read(c.p, &n, &problem, &errs[0])
-	defer C.free(unsafe.Pointer(p))
+	var n c_size_t
+	var problem *c_char
+	var errs [errorSlots]c_ulong
+	p := c_ossl_policy_read(c.p, &n, &problem, &errs[0])
+	defer c_free(unsafe.Pointer(p))
 	queue := &Error{Codes: codes(&errs)}
-	if queue.NoMemory() || C.GoString(problem) == "out of memory" {
+	if queue.NoMemory() || c_GoString(problem) == "out of memory" {
 		return nil, syscall.ENOMEM
 	}
 	if p == nil {
 		err := ErrNoContext
 		if problem != nil {
-			err = errors.New(C.GoString(problem))
+			err = errors.New(c_GoString(problem))
 		}
 		if reason := queue.Reason(); reason != "" {
 			err = fmt.Errorf("%w: %s", err, reason)
@@ -54,5 +48,5 @@ func (c *Config) Commands() ([]HostCommand, error) {
 func (c *Context) NoTickets() bool {
 	ssl := c.mustHold()
 	defer ssl.release()
-	return C.ossl_ctx_no_tickets(ssl.p) == 1
+	return c_ossl_ctx_no_tickets(ssl.p) == 1
 }

@@ -1,11 +1,4 @@
-//go:build cgo
-
 package libssl
-
-/*
-#include "shim.h"
-*/
-import "C"
 
 import "unsafe"
 
@@ -20,7 +13,7 @@ const (
 // other, and may be used at the same time. Conn itself must not be used any more, except for
 // Export, Free and Calls.
 func (c *Conn) Sides() (*ReadSide, *WriteSide) {
-	traffic := (*C.ossl_traffic)(unsafe.Pointer(c.p))
+	traffic := (*c_ossl_traffic)(unsafe.Pointer(c.p))
 	c.read.p, c.write.p = traffic, traffic
 	c.write.conn = c
 	c.read.conn = c
@@ -29,7 +22,7 @@ func (c *Conn) Sides() (*ReadSide, *WriteSide) {
 
 // A ReadSide opens the records of a connection that was taken over.
 type ReadSide struct {
-	p     *C.ossl_traffic
+	p     *c_ossl_traffic
 	conn  *Conn
 	calls uint64
 }
@@ -38,8 +31,8 @@ type ReadSide struct {
 // saves a copy for each record.
 func (s *ReadSide) Open(o *Opened, in, dst []byte) {
 	s.calls++
-	var opened C.ossl_opened
-	C.ossl_conn_open(s.p, bytePtr(in), C.size_t(len(in)), bytePtr(dst), C.size_t(len(dst)), &opened)
+	var opened c_ossl_opened
+	c_ossl_conn_open(s.p, bytePtr(in), c_size_t(len(in)), bytePtr(dst), c_size_t(len(dst)), &opened)
 	o.Status, o.Alert, o.Type = Status(opened.status), uint8(opened.alert), uint8(opened._type)
 	o.Consumed, o.N = int(opened.consumed), int(opened.n)
 	if o.At, o.Len = 0, 0; o.Status == Record {
@@ -51,7 +44,7 @@ func (s *ReadSide) Open(o *Opened, in, dst []byte) {
 // any more.
 func (s *ReadSide) Update() bool {
 	s.calls++
-	return C.ossl_conn_update(s.p, 0) == 1
+	return c_ossl_conn_update(s.p, 0) == 1
 }
 
 // Free frees the side, which must not be used again.
@@ -59,12 +52,12 @@ func (s *ReadSide) Free() { s.conn.free(readSide, s.calls, false, nil) }
 
 // Skip skips sequence numbers, up to seq, so that tests reach their limits. It never goes back.
 func (s *ReadSide) Skip(seq uint64) bool {
-	return C.ossl_conn_skip(s.conn.p, 0, C.uint64_t(seq)) == 1
+	return c_ossl_conn_skip(s.conn.p, 0, c_uint64_t(seq)) == 1
 }
 
 // A WriteSide seals the records of a connection that was taken over.
 type WriteSide struct {
-	p     *C.ossl_traffic
+	p     *c_ossl_traffic
 	conn  *Conn
 	calls uint64
 }
@@ -74,9 +67,9 @@ type WriteSide struct {
 // step, which saves a copy for each record.
 func (s *WriteSide) Seal(step *Step, contentType uint8, src, out []byte, payload, first, grown int) {
 	s.calls++
-	var sealed C.ossl_step
-	C.ossl_conn_seal(s.p, C.uint8_t(contentType), bytePtr(src), C.size_t(len(src)),
-		bytePtr(out), C.size_t(len(out)), C.size_t(payload), C.size_t(first), C.size_t(max(0, grown)), &sealed)
+	var sealed c_ossl_step
+	c_ossl_conn_seal(s.p, c_uint8_t(contentType), bytePtr(src), c_size_t(len(src)),
+		bytePtr(out), c_size_t(len(out)), c_size_t(payload), c_size_t(first), c_size_t(max(0, grown)), &sealed)
 	step.Status, step.Pending, step.TakenOver = Status(sealed.status), false, false
 	step.Consumed, step.Produced, step.N, step.Records = 0, int(sealed.produced), int(sealed.n), int(sealed.records)
 }
@@ -85,26 +78,26 @@ func (s *WriteSide) Seal(step *Step, contentType uint8, src, out []byte, payload
 // any more.
 func (s *WriteSide) Update() bool {
 	s.calls++
-	return C.ossl_conn_update(s.p, 1) == 1
+	return c_ossl_conn_update(s.p, 1) == 1
 }
 
 // A KernelKey has the layout of the C struct, so that no other copy of a key is left.
-var _ = [1]struct{}{}[unsafe.Sizeof(KernelKey{})-C.sizeof_ossl_kernel_key]
-var _ = [1]struct{}{}[RecordsPerKey-C.OSSL_RECORDS_PER_KEY]
-var _ = [1]struct{}{}[MissFinished-C.OSSL_MISS_FINISHED]
+var _ = [1]struct{}{}[unsafe.Sizeof(KernelKey{})-c_sizeof_ossl_kernel_key]
+var _ = [1]struct{}{}[RecordsPerKey-c_OSSL_RECORDS_PER_KEY]
+var _ = [1]struct{}{}[MissFinished-c_OSSL_MISS_FINISHED]
 
 // KernelKey fills key with the values that the kernel needs to seal the next records, and reports
 // whether there is such a key. If the kernel takes it, KernelSeals must be called before anything
 // else; if not, nothing has changed.
 func (s *WriteSide) KernelKey(key *KernelKey) bool {
 	s.calls++
-	return C.ossl_conn_kernel_key(s.p, (*C.ossl_kernel_key)(unsafe.Pointer(key))) == 1
+	return c_ossl_conn_kernel_key(s.p, (*c_ossl_kernel_key)(unsafe.Pointer(key))) == 1
 }
 
 // KernelSeals stops sealing here. Update still advances to the next key, for KernelKey.
 func (s *WriteSide) KernelSeals() {
 	s.calls++
-	C.ossl_conn_kernel_seals(s.p)
+	c_ossl_conn_kernel_seals(s.p)
 }
 
 // Free frees the side, sealing close_notify into out first if notify is set. The side must not be
@@ -115,7 +108,7 @@ func (s *WriteSide) Free(notify bool, out []byte) Step {
 
 // Skip skips sequence numbers, up to seq, so that tests reach their limits. It never goes back.
 func (s *WriteSide) Skip(seq uint64) bool {
-	return C.ossl_conn_skip(s.conn.p, 1, C.uint64_t(seq)) == 1
+	return c_ossl_conn_skip(s.conn.p, 1, c_uint64_t(seq)) == 1
 }
 
 // OfSecrets makes an established connection from TLS 1.3 traffic secrets, for tests; a nil secret
@@ -126,7 +119,7 @@ func (c *Context) OfSecrets(suite uint16, read, write []byte) (*Conn, error) {
 		return nil, errContextClosed
 	}
 	defer ssl.release()
-	p := C.ossl_conn_of_secrets(ssl.p, C.uint16_t(suite), bytePtr(read), bytePtr(write))
+	p := c_ossl_conn_of_secrets(ssl.p, c_uint16_t(suite), bytePtr(read), bytePtr(write))
 	if p == nil {
 		return nil, &Error{Op: "connection of secrets"}
 	}

@@ -1,18 +1,4 @@
-//go:build cgo
-
 package libssl
-
-/*
-#include <stdlib.h>
-#include "modules.h"
-#include "store.h"
-
-#cgo noescape ossl_key_public
-#cgo nocallback ossl_key_public
-#cgo noescape ossl_key_sign
-#cgo nocallback ossl_key_sign
-*/
-import "C"
 
 import (
 	"crypto/tls"
@@ -27,7 +13,7 @@ import (
 // Key is a private key that stays where OpenSSL found it. Its methods may be called at the same
 // time.
 type Key struct {
-	p        *C.ossl_key
+	p        *c_ossl_key
 	provider string
 }
 
@@ -67,10 +53,8 @@ func (a *asking) askFor() {
 	a.answer, a.err = a.ask()
 }
 
-// osslGoPassphrase is called on libcrypto's thread for a passphrase or PIN. No panic gets out.
-//
-//export osslGoPassphrase
-func osslGoPassphrase(handle C.uintptr_t, buf *C.uint8_t, size C.int32_t) (n C.int32_t) {
+// passphraseFor is called on libcrypto's thread for a passphrase or PIN. No panic gets out.
+func passphraseFor(handle c_uintptr_t, buf *c_uint8_t, size c_int32_t) (n c_int32_t) {
 	a, ok := valueOf(uintptr(handle)).(*asking)
 	if !ok || size <= 0 {
 		return 0
@@ -80,7 +64,7 @@ func osslGoPassphrase(handle C.uintptr_t, buf *C.uint8_t, size C.int32_t) (n C.i
 			n, a.panicked, a.err = 0, p, errors.New("panic")
 		}
 	}()
-	return C.int32_t(copy(unsafe.Slice((*byte)(unsafe.Pointer(buf)), int(size)), a.passphrase(int(size))))
+	return c_int32_t(copy(unsafe.Slice((*byte)(unsafe.Pointer(buf)), int(size)), a.passphrase(int(size))))
 }
 
 // storeMu is held while objects are loaded from other sources than files, except while a passphrase
@@ -92,34 +76,34 @@ var storeMu sync.Mutex
 // which may be nil, is called at most once, for a passphrase or PIN, which LoadStore then owns. The
 // library must be loaded. The results found so far are returned with an error too.
 func LoadStore(uri string, file, keys bool, ask func() ([]byte, error)) (*Loaded, error) {
-	name := C.CString(uri)
+	name := c_CString(uri)
 	defer func() {
 		clear(unsafe.Slice((*byte)(unsafe.Pointer(name)), len(uri))) // it may contain a PIN
-		C.free(unsafe.Pointer(name))
+		c_free(unsafe.Pointer(name))
 	}()
 	a := &asking{file: file, ask: ask}
 	defer func() { clear(a.answer) }()
 	handle := newHandle(a)
 	defer freeHandle(handle)
-	what := C.int(C.OSSL_STORE_CERTS)
+	what := c_int(c_OSSL_STORE_CERTS)
 	if keys {
-		what = C.OSSL_STORE_KEYS
+		what = c_OSSL_STORE_KEYS
 	}
-	var found C.ossl_loaded
-	var errs [errorSlots]C.ulong
+	var found c_ossl_loaded
+	var errs [errorSlots]c_ulong
 	if !file {
 		storeMu.Lock()
 		defer storeMu.Unlock()
 	}
-	ok := C.ossl_store_load(name, C.int(flag(file)), what, C.uintptr_t(handle), &found, &errs[0])
-	defer C.ossl_loaded_free(&found)
+	ok := c_ossl_store_load(name, c_int(flag(file)), what, c_uintptr_t(handle), &found, &errs[0])
+	defer c_ossl_loaded_free(&found)
 	loaded := &Loaded{Keys: int(found.keys), Objects: int(found.objects), Folder: found.names > 0,
 		Unserved: found.unserved != 0, Asked: a.asked}
 	if found.key != nil {
-		loaded.Key = &Key{p: found.key, provider: C.GoString(C.ossl_key_provider(found.key))}
-		runtime.AddCleanup(loaded.Key, func(p *C.ossl_key) { C.ossl_key_free(p) }, found.key)
+		loaded.Key = &Key{p: found.key, provider: c_GoString(c_ossl_key_provider(found.key))}
+		runtime.AddCleanup(loaded.Key, func(p *c_ossl_key) { c_ossl_key_free(p) }, found.key)
 	}
-	for packed := C.GoBytes(unsafe.Pointer(found.certs), C.int(found.certs_len)); len(packed) >= 4; {
+	for packed := c_GoBytes(unsafe.Pointer(found.certs), c_int(found.certs_len)); len(packed) >= 4; {
 		n := 4 + int(binary.BigEndian.Uint32(packed))
 		loaded.Certs = append(loaded.Certs, packed[4:n:n])
 		packed = packed[n:]
@@ -142,18 +126,18 @@ var providerMu sync.Mutex
 func LoadProvider(name string) (file string, err error) {
 	providerMu.Lock() // a concurrent second caller finds it loaded
 	defer providerMu.Unlock()
-	s := C.CString(name)
-	defer C.free(unsafe.Pointer(s))
+	s := c_CString(name)
+	defer c_free(unsafe.Pointer(s))
 	config, fault := ReadConfig()
 	defer config.Close()
 	if fault != nil && fault.Passing() {
 		return "", fmt.Errorf("%s: %w", fault.File, fault)
 	}
-	if file, err = checkModules(C.ossl_module_of_provider(config.parsed(), s)); err != nil {
+	if file, err = checkModules(c_ossl_module_of_provider(config.parsed(), s)); err != nil {
 		return "", err // which names it
 	}
-	var errs [errorSlots]C.ulong
-	if C.ossl_provider_load(s, &errs[0]) != 1 {
+	var errs [errorSlots]c_ulong
+	if c_ossl_provider_load(s, &errs[0]) != 1 {
 		return file, &Error{Op: "load provider", Codes: codes(&errs)}
 	}
 	return file, nil
@@ -161,14 +145,14 @@ func LoadProvider(name string) (file string, err error) {
 
 // NeverPrompt prevents providers from asking for a PIN at the terminal, unless the process has
 // chosen its own way of asking.
-func NeverPrompt() { C.ossl_prompt_never() }
+func NeverPrompt() { c_ossl_prompt_never() }
 
 // Public returns the key's SubjectPublicKeyInfo.
 func (k *Key) Public() ([]byte, error) {
 	defer runtime.KeepAlive(k)
-	var errs [errorSlots]C.ulong
+	var errs [errorSlots]c_ulong
 	der := make([]byte, 1<<14)
-	n := C.ossl_key_public(k.p, bytePtr(der), C.size_t(len(der)), &errs[0])
+	n := c_ossl_key_public(k.p, bytePtr(der), c_size_t(len(der)), &errs[0])
 	if n == 0 {
 		return nil, &Error{Op: "public key", Codes: codes(&errs)}
 	}
@@ -183,15 +167,15 @@ func (k *Key) Provider() string { return k.provider }
 func (k *Key) Sign(algorithm int, hash, salt string, tbs []byte) ([]byte, error) {
 	defer runtime.KeepAlive(k)
 	h, s := cString(hash), cString(salt)
-	defer C.free(unsafe.Pointer(h))
-	defer C.free(unsafe.Pointer(s))
-	var errs [errorSlots]C.ulong
+	defer c_free(unsafe.Pointer(h))
+	defer c_free(unsafe.Pointer(s))
+	var errs [errorSlots]c_ulong
 	size := 1 << 11 // RSA with 16384 bits
 	if algorithm == signMLDSA {
 		size = 4627 // ML-DSA-87: FIPS 204, table 2
 	}
 	sig := make([]byte, size)
-	n := C.ossl_key_sign(k.p, C.int(algorithm), h, s, bytePtr(tbs), C.size_t(len(tbs)), bytePtr(sig), C.size_t(len(sig)), &errs[0])
+	n := c_ossl_key_sign(k.p, c_int(algorithm), h, s, bytePtr(tbs), c_size_t(len(tbs)), bytePtr(sig), c_size_t(len(sig)), &errs[0])
 	if n == 0 {
 		return nil, &Error{Op: "sign", Codes: codes(&errs)}
 	}
@@ -207,10 +191,10 @@ func NewKeyCredential(chain [][]byte, key *Key, schemes []tls.SignatureScheme, s
 	}
 	packed := PackChain(chain)
 	limits := cString(sigalgs)
-	defer C.free(unsafe.Pointer(limits))
-	var errs [errorSlots]C.ulong
-	p := C.ossl_cred_new_key(bytePtr(packed), C.size_t(len(packed)), key.p, limits, bytePtr(staple),
-		C.size_t(len(staple)), bytePtr(scts), C.size_t(len(scts)), &errs[0])
+	defer c_free(unsafe.Pointer(limits))
+	var errs [errorSlots]c_ulong
+	p := c_ossl_cred_new_key(bytePtr(packed), c_size_t(len(packed)), key.p, limits, bytePtr(staple),
+		c_size_t(len(staple)), bytePtr(scts), c_size_t(len(scts)), &errs[0])
 	if p == nil {
 		return nil, &Error{Op: "load certificate for a key", Codes: codes(&errs)}
 	}

@@ -1,12 +1,4 @@
-//go:build cgo
-
 package libssl
-
-// #include <stdlib.h>
-// #include "config.h"
-// #include "fips.h"
-// #include "shim.h"
-import "C"
 
 import (
 	"bytes"
@@ -24,26 +16,26 @@ import (
 type Config struct {
 	File string
 	text []byte
-	p    *C.ossl_config
+	p    *c_ossl_config
 }
 
 // ConfigFile returns the file that libcrypto reads its configuration from by default, or "".
 func ConfigFile() string {
-	file := C.ossl_config_file()
-	defer C.free(unsafe.Pointer(file))
-	return C.GoString(file)
+	file := c_ossl_config_file()
+	defer c_free(unsafe.Pointer(file))
+	return c_GoString(file)
 }
 
 // ReadConfig reads the host's openssl.cnf anew. If the fault is Missing, it comes with the rest of
 // the configuration; other faults come with nil. The caller must call Close, which takes nil. The
 // library must be loaded.
 func ReadConfig() (*Config, *ConfigFault) {
-	file := C.ossl_config_file()
-	defer C.free(unsafe.Pointer(file))
+	file := c_ossl_config_file()
+	defer c_free(unsafe.Pointer(file))
 	if file == nil {
 		return nil, &ConfigFault{File: "openssl.cnf", At: "openssl.cnf", Err: syscall.ENOMEM}
 	}
-	return readConfigFile(C.GoString(file))
+	return readConfigFile(c_GoString(file))
 }
 
 // hostConfig is the text of the host's openssl.cnf, once it could be read without a fault, and idle the
@@ -83,7 +75,7 @@ func (c *Config) lend() {
 }
 
 func readConfigFile(file string) (*Config, *ConfigFault) {
-	r := &configReader{file: file, expand: expandConfig, new: C.ossl_version() >= Version3_0}
+	r := &configReader{file: file, expand: expandConfig, new: c_ossl_version() >= Version3_0}
 	text, fault := r.read()
 	if text == nil {
 		return nil, fault
@@ -99,21 +91,21 @@ func readConfigFile(file string) (*Config, *ConfigFault) {
 // Close frees the configuration.
 func (c *Config) Close() {
 	if c != nil {
-		C.ossl_config_free(c.p)
+		c_ossl_config_free(c.p)
 	}
 }
 
 // parsed returns the parsed configuration. It takes nil.
-func (c *Config) parsed() *C.ossl_config {
+func (c *Config) parsed() *c_ossl_config {
 	if c == nil {
 		return nil
 	}
 	return c.p
 }
 
-func parseConfig(text []byte) (*C.ossl_config, error) {
-	var errs [errorSlots]C.ulong
-	p := C.ossl_config_parse(bytePtr(text), C.size_t(len(text)), &errs[0])
+func parseConfig(text []byte) (*c_ossl_config, error) {
+	var errs [errorSlots]c_ulong
+	p := c_ossl_config_parse(bytePtr(text), c_size_t(len(text)), &errs[0])
 	if p != nil {
 		return p, nil
 	}
@@ -130,15 +122,15 @@ func expandConfig(text []byte, section, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer C.ossl_config_free(p)
-	s, n := C.CString(section), C.CString(name)
-	defer C.free(unsafe.Pointer(s))
-	defer C.free(unsafe.Pointer(n))
-	value := C.ossl_config_value(p, s, n)
+	defer c_ossl_config_free(p)
+	s, n := c_CString(section), c_CString(name)
+	defer c_free(unsafe.Pointer(s))
+	defer c_free(unsafe.Pointer(n))
+	value := c_ossl_config_value(p, s, n)
 	if value == nil {
 		return "", fmt.Errorf("in section %s: the file that it names is unknown", section)
 	}
-	return C.GoString(value), nil
+	return c_GoString(value), nil
 }
 
 // FIPSByHost returns the reason why the host's OpenSSL is to be in FIPS mode by default, or "": its
@@ -146,7 +138,7 @@ func expandConfig(text []byte, section, name string) (string, error) {
 // file. The error means that the answer is unknown. It is not remembered. The library must be
 // loaded.
 func FIPSByHost() (why string, err error) {
-	if C.ossl_fips_by_host() == 1 {
+	if c_ossl_fips_by_host() == 1 {
 		return "asked for by the default properties of the host's OpenSSL", nil
 	}
 	c, fault := HostConfig()
@@ -161,13 +153,13 @@ func FIPSByHost() (why string, err error) {
 	} else {
 		defer c.Close()
 	}
-	var problem [512]C.char
-	switch C.ossl_config_asks_fips(c.p, &problem[0], C.size_t(len(problem))) {
-	case C.OSSL_FIPS_ASKED:
+	var problem [512]c_char
+	switch c_ossl_config_asks_fips(c.p, &problem[0], c_size_t(len(problem))) {
+	case c_OSSL_FIPS_ASKED:
 		return "asked for by the default properties in " + c.File + ", which OpenSSL has ignored", nil
-	case C.OSSL_FIPS_UNKNOWN:
-		return "", &ConfigFault{File: c.File, At: c.File, Err: errors.New(C.GoString(&problem[0])), Parsed: true}
-	case C.OSSL_FIPS_NO_MEMORY:
+	case c_OSSL_FIPS_UNKNOWN:
+		return "", &ConfigFault{File: c.File, At: c.File, Err: errors.New(c_GoString(&problem[0])), Parsed: true}
+	case c_OSSL_FIPS_NO_MEMORY:
 		return "", &ConfigFault{File: c.File, At: c.File, Err: syscall.ENOMEM}
 	}
 	return "", nil
@@ -176,24 +168,24 @@ func FIPSByHost() (why string, err error) {
 // Dropped returns the demands of the configuration that the library, which has read it, did not
 // carry out, with the reasons. Those on TLS and for FIPS mode are not among them.
 func (c *Config) Dropped() (list []string, err error) {
-	p := C.ossl_config_dropped(c.p)
+	p := c_ossl_config_dropped(c.p)
 	if p == nil {
 		return nil, syscall.ENOMEM
 	}
-	defer C.free(unsafe.Pointer(p))
+	defer c_free(unsafe.Pointer(p))
 	for at := p; *at != 0; {
 		kind := *at
-		name := C.GoString((*C.char)(unsafe.Add(unsafe.Pointer(at), 1)))
-		detail := C.GoString((*C.char)(unsafe.Add(unsafe.Pointer(at), 1+len(name)+1)))
-		at = (*C.char)(unsafe.Add(unsafe.Pointer(at), 1+len(name)+1+len(detail)+1))
+		name := c_GoString((*c_char)(unsafe.Add(unsafe.Pointer(at), 1)))
+		detail := c_GoString((*c_char)(unsafe.Add(unsafe.Pointer(at), 1+len(name)+1)))
+		at = (*c_char)(unsafe.Add(unsafe.Pointer(at), 1+len(name)+1+len(detail)+1))
 		switch kind {
-		case C.OSSL_DROPPED_PROVIDER:
+		case c_OSSL_DROPPED_PROVIDER:
 			list = append(list, fmt.Sprintf("the provider %s is not active%s", name, stateOf(detail)))
-		case C.OSSL_DROPPED_ENGINE:
+		case c_OSSL_DROPPED_ENGINE:
 			list = append(list, fmt.Sprintf("the engine %s is not loaded%s", name, stateOf(detail)))
-		case C.OSSL_DROPPED_SECTION:
+		case c_OSSL_DROPPED_SECTION:
 			list = append(list, fmt.Sprintf("the section %s, named by %s, is missing", detail, name))
-		case C.OSSL_DROPPED_BEHIND:
+		case c_OSSL_DROPPED_BEHIND:
 			list = append(list, fmt.Sprintf("%s is not in force, since OpenSSL stops at %s before it", name, detail))
 		}
 	}

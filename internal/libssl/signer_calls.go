@@ -1,10 +1,4 @@
-//go:build cgo
-
 package libssl
-
-// #include <stdlib.h>
-// #include "shim.h"
-import "C"
 
 import (
 	"bytes"
@@ -19,7 +13,7 @@ import (
 // connections must come from [Context.Start] with asks set. schemes is as for [NewCredential].
 func NewSignerCredential(chain [][]byte, signer crypto.Signer, schemes []tls.SignatureScheme,
 	staple, scts []byte) (*Credential, error) {
-	if err := checkSigner(signer, uint64(C.ossl_version())); err != nil {
+	if err := checkSigner(signer, uint64(c_ossl_version())); err != nil {
 		return nil, err
 	}
 	sigalgs, err := list(schemes, signatureNames())
@@ -28,11 +22,11 @@ func NewSignerCredential(chain [][]byte, signer crypto.Signer, schemes []tls.Sig
 	}
 	packed := PackChain(chain)
 	limits := cString(sigalgs)
-	defer C.free(unsafe.Pointer(limits))
+	defer c_free(unsafe.Pointer(limits))
 	handle := newHandle(signer)
-	var errs [errorSlots]C.ulong
-	p := C.ossl_cred_new_signer(bytePtr(packed), C.size_t(len(packed)), C.uintptr_t(handle), limits,
-		bytePtr(staple), C.size_t(len(staple)), bytePtr(scts), C.size_t(len(scts)), &errs[0])
+	var errs [errorSlots]c_ulong
+	p := c_ossl_cred_new_signer(bytePtr(packed), c_size_t(len(packed)), c_uintptr_t(handle), limits,
+		bytePtr(staple), c_size_t(len(staple)), bytePtr(scts), c_size_t(len(scts)), &errs[0])
 	if p == nil {
 		freeHandle(handle)
 		return nil, &Error{Op: "load certificate for a crypto.Signer", Codes: codes(&errs)}
@@ -57,11 +51,11 @@ func (c *Conn) SignRequest() *SignRequest {
 
 // SetSignature answers NeedSign. Without a signature libssl fails.
 func (c *Conn) SetSignature(signature []byte) {
-	c.p.answer = C.size_t(copy(unsafe.Slice((*byte)(unsafe.Pointer(c.p.signature)), int(c.p.signature_cap)), signature))
+	c.p.answer = c_size_t(copy(unsafe.Slice((*byte)(unsafe.Pointer(c.p.signature)), int(c.p.signature_cap)), signature))
 }
 
 // signerOf returns the signer that a handle refers to, nil if it no longer exists.
-func signerOf(handle C.uintptr_t) crypto.Signer {
+func signerOf(handle c_uintptr_t) crypto.Signer {
 	signer, _ := valueOf(uintptr(handle)).(crypto.Signer)
 	return signer
 }

@@ -1,23 +1,18 @@
-//go:build cgo
-
 package libssl
-
-// #include <stdlib.h>
-import "C"
 
 import "unsafe"
 
 // checkModules returns the first file in a list, or "", and an error for the first one that is
 // incomplete, or needs an incomplete library. It frees the list, which may be nil: paths, each with
 // its 0, up to an empty one.
-func checkModules(list *C.char) (first string, err error) {
-	defer C.free(unsafe.Pointer(list))
+func checkModules(list *c_char) (first string, err error) {
+	defer c_free(unsafe.Pointer(list))
 	if list == nil {
 		return "", nil
 	}
 	s := hostSearch()
 	for p := list; *p != 0; {
-		file := C.GoString(p)
+		file := c_GoString(p)
 		if first == "" {
 			first = file
 		}
@@ -26,7 +21,7 @@ func checkModules(list *C.char) (first string, err error) {
 				return first, err
 			}
 		}
-		p = (*C.char)(unsafe.Add(unsafe.Pointer(p), len(file)+1))
+		p = (*c_char)(unsafe.Add(unsafe.Pointer(p), len(file)+1))
 	}
 	return first, nil
 }

@@ -1,13 +1,8 @@
-//go:build cgo
-
 package libssl
 
-// #include "shim.h"
-import "C"
+const errorSlots = c_OSSL_MAX_ERRORS
 
-const errorSlots = C.OSSL_MAX_ERRORS
-
-func codes(packed *[errorSlots]C.ulong) []uint64 {
+func codes(packed *[errorSlots]c_ulong) []uint64 {
 	var list []uint64
 	for _, code := range packed {
 		if code == 0 {
@@ -20,8 +15,8 @@ func codes(packed *[errorSlots]C.ulong) []uint64 {
 
 // Reason returns OpenSSL's text for a packed error code, or "".
 func Reason(code uint64) string {
-	if text := C.ossl_error_reason(C.ulong(code)); text != nil {
-		return C.GoString(text)
+	if text := c_ossl_error_reason(c_ulong(code)); text != nil {
+		return c_GoString(text)
 	}
 	return ""
 }
@@ -29,7 +24,7 @@ func Reason(code uint64) string {
 // errorKind returns the kind of a packed error code and, depending on it, the errno or libssl's
 // reason. The library must be loaded.
 func errorKind(code uint64) (kind, number int) {
-	var n C.int
-	kind = int(C.ossl_error_kind(C.ulong(code), &n))
+	var n c_int
+	kind = int(c_ossl_error_kind(c_ulong(code), &n))
 	return kind, int(n)
 }

@@ -1,9 +1,4 @@
-//go:build cgo
-
 package libssl
-
-// #include "slim.h"
-import "C"
 
 import (
 	"os"
@@ -47,7 +42,7 @@ func isEarly(cfg *ContextConfig) bool {
 var slimAllowed atomic.Bool
 
 // useSlim reports whether new contexts live in the slim library context, which it makes.
-var useSlim = sync.OnceValue(func() bool { return slimAllowed.Load() && C.ossl_slim_setup() == 1 })
+var useSlim = sync.OnceValue(func() bool { return slimAllowed.Load() && c_ossl_slim_setup() == 1 })
 
 // UseSlim makes new contexts live in the slim library context, as they do after the process's first
 // handshake. It reports whether they can. The library must be loaded. It is for tests.

@@ -1,10 +1,4 @@
-//go:build cgo
-
 package libssl
-
-// #include <stdlib.h>
-// #include "shim.h"
-import "C"
 
 import (
 	"crypto/tls"
@@ -14,7 +8,7 @@ import (
 
 // Credential is a certificate chain with its key, ready for use by any number of connections.
 type Credential struct {
-	p        *C.ossl_cred
+	p        *c_ossl_cred
 	asksGo   bool
 	provider string // the provider of a key that was loaded by URI
 }
@@ -31,10 +25,10 @@ func NewCredential(fips bool, chain [][]byte, pkcs8 []byte, schemes []tls.Signat
 	}
 	packed := PackChain(chain)
 	limits := cString(sigalgs)
-	defer C.free(unsafe.Pointer(limits))
-	var errs [errorSlots]C.ulong
-	p := C.ossl_cred_new(C.int(flag(fips)), bytePtr(packed), C.size_t(len(packed)), bytePtr(pkcs8), C.size_t(len(pkcs8)), limits,
-		bytePtr(staple), C.size_t(len(staple)), bytePtr(scts), C.size_t(len(scts)), &errs[0])
+	defer c_free(unsafe.Pointer(limits))
+	var errs [errorSlots]c_ulong
+	p := c_ossl_cred_new(c_int(flag(fips)), bytePtr(packed), c_size_t(len(packed)), bytePtr(pkcs8), c_size_t(len(pkcs8)), limits,
+		bytePtr(staple), c_size_t(len(staple)), bytePtr(scts), c_size_t(len(scts)), &errs[0])
 	if p == nil {
 		return nil, &Error{Op: "load certificate and key", Codes: codes(&errs)}
 	}
@@ -42,14 +36,14 @@ func NewCredential(fips bool, chain [][]byte, pkcs8 []byte, schemes []tls.Signat
 }
 
 func ownCredential(c *Credential) *Credential {
-	runtime.AddCleanup(c, func(p *C.ossl_cred) { C.ossl_cred_free(p) }, c.p)
+	runtime.AddCleanup(c, func(p *c_ossl_cred) { c_ossl_cred_free(p) }, c.p)
 	return c
 }
 
 // SetIdentity sets the hash of the identity in the certificate. Servers bind their sessions to it;
 // without it they resume none. It must be called before the credential is used.
 func (c *Credential) SetIdentity(id [32]byte) {
-	C.ossl_cred_set_identity(c.p, (*C.uint8_t)(&id[0]))
+	c_ossl_cred_set_identity(c.p, (*c_uint8_t)(&id[0]))
 	runtime.KeepAlive(c)
 }
 

@@ -1,10 +1,4 @@
-//go:build cgo
-
 package libssl
-
-// #include <stdlib.h>
-// #include "shim.h"
-import "C"
 
 import (
 	"fmt"
@@ -20,7 +14,7 @@ import (
 // An sslContext is an SSL_CTX: immutable, and shared by connections. It is freed after close, or else
 // when it is no longer referenced. Each connection has its own reference to the C object.
 type sslContext struct {
-	p       *C.ossl_ctx
+	p       *c_ossl_ctx
 	users   atomic.Int64 // one for the owner until close, and one for each call under way; the last user frees p
 	closed  atomic.Bool
 	cleanup runtime.Cleanup // frees p if close is not called
@@ -42,7 +36,7 @@ func (c *sslContext) hold() bool {
 func (c *sslContext) release() {
 	if c.users.Add(-1) == 0 {
 		c.cleanup.Stop()
-		C.ossl_ctx_free(c.p)
+		c_ossl_ctx_free(c.p)
 	}
 	runtime.KeepAlive(c) // otherwise the cleanup could begin before Stop
 }
@@ -119,16 +113,16 @@ func newSSL(cfg *ContextConfig, before *sslContext) (*sslContext, error) {
 	if err != nil {
 		return nil, err
 	}
-	var p C.ossl_ctx_params
-	p.min_version, p.max_version = C.int32_t(cfg.MinVersion), C.int32_t(cfg.MaxVersion)
-	p.security_level = C.int32_t(cfg.SecurityLevel)
+	var p c_ossl_ctx_params
+	p.min_version, p.max_version = c_int32_t(cfg.MinVersion), c_int32_t(cfg.MaxVersion)
+	p.security_level = c_int32_t(cfg.SecurityLevel)
 	p.exact_level = flag(cfg.ExactLevel)
 	p.as_host = flag(cfg.AsHost)
 	p.without_policy = flag(cfg.WithoutHostPolicy)
 	packed := packCommands(cfg.HostCommands)
-	commands := C.CBytes(packed)
-	defer C.free(commands)
-	p.commands, p.commands_len = (*C.uint8_t)(commands), C.size_t(len(packed))
+	commands := c_CBytes(packed)
+	defer c_free(commands)
+	p.commands, p.commands_len = (*c_uint8_t)(commands), c_size_t(len(packed))
 	if cfg.RequestClientCert || cfg.RequireClientCert {
 		p.client_auth |= 1 // SSL_VERIFY_PEER
 	}
@@ -147,47 +141,47 @@ func newSSL(cfg *ContextConfig, before *sslContext) (*sslContext, error) {
 	p.cached = flag(cfg.Cached)
 	p.tickets13 = flag(cfg.TLS13Tickets)
 	p.keep_sessions = flag(cfg.KeepSessions)
-	p.session_timeout = C.int32_t(min(cfg.SessionTimeout/time.Second, math.MaxInt32))
+	p.session_timeout = c_int32_t(min(cfg.SessionTimeout/time.Second, math.MaxInt32))
 	for i, b := range cfg.Policy {
-		p.policy[i] = C.uint8_t(b)
+		p.policy[i] = c_uint8_t(b)
 	}
 	for _, s := range []struct {
-		to   **C.char
+		to   **c_char
 		from string
 	}{
 		{&p.cipher_list, lists.suites}, {&p.cipher_suites, lists.suites13},
 		{&p.groups, lists.groups}, {&p.sigalgs, lists.signatures}, {&p.client_sigalgs, lists.clientSignatures},
 	} {
 		*s.to = cString(s.from)
-		defer C.free(unsafe.Pointer(*s.to))
+		defer c_free(unsafe.Pointer(*s.to))
 	}
-	alpn := C.CBytes(cfg.ALPN)
-	defer C.free(alpn)
-	p.alpn, p.alpn_len = (*C.uint8_t)(alpn), C.size_t(len(cfg.ALPN))
+	alpn := c_CBytes(cfg.ALPN)
+	defer c_free(alpn)
+	p.alpn, p.alpn_len = (*c_uint8_t)(alpn), c_size_t(len(cfg.ALPN))
 	p.alpn_by_client = flag(cfg.ALPNByClient)
 
 	if before != nil {
 		p.before = before.p
 	}
 
-	var errs [errorSlots]C.ulong
-	var failed *C.char
-	ctx := C.ossl_ctx_new(&p, &errs[0], &failed)
+	var errs [errorSlots]c_ulong
+	var failed *c_char
+	ctx := c_ossl_ctx_new(&p, &errs[0], &failed)
 	runtime.KeepAlive(before)
 	if ctx == nil {
-		return nil, &Error{Op: "new context", Setting: C.GoString(failed), Codes: codes(&errs)}
+		return nil, &Error{Op: "new context", Setting: c_GoString(failed), Codes: codes(&errs)}
 	}
 	c := &sslContext{p: ctx}
 	c.users.Store(1)
-	c.cleanup = runtime.AddCleanup(c, func(p *C.ossl_ctx) { C.ossl_ctx_free(p) }, ctx)
+	c.cleanup = runtime.AddCleanup(c, func(p *c_ossl_ctx) { c_ossl_ctx_free(p) }, ctx)
 	for _, name := range cfg.ClientCAs {
-		if C.ossl_ctx_add_ca(ctx, bytePtr(name), C.size_t(len(name)), &errs[0]) != 1 {
+		if c_ossl_ctx_add_ca(ctx, bytePtr(name), c_size_t(len(name)), &errs[0]) != 1 {
 			return nil, &Error{Op: "new context", Setting: "ClientCAs", Codes: codes(&errs)}
 		}
 	}
-	C.ossl_ctx_seal_cas(ctx)
+	c_ossl_ctx_seal_cas(ctx)
 	if cred := cfg.Credential; cred != nil {
-		ok := C.ossl_ctx_set_cred(ctx, cred.p, &errs[0])
+		ok := c_ossl_ctx_set_cred(ctx, cred.p, &errs[0])
 		runtime.KeepAlive(cred)
 		if ok != 1 {
 			return nil, &Error{Op: "new context", Setting: "Certificates", Codes: codes(&errs)}
@@ -205,9 +199,9 @@ func (c *Context) CheckCredential(cred *Credential) error {
 	}
 	defer ssl.release()
 	defer runtime.KeepAlive(cred)
-	var errs [errorSlots]C.ulong
+	var errs [errorSlots]c_ulong
 	sign := !cred.MayBlock() && !cred.AsksGo()
-	if C.ossl_ctx_check_cred(ssl.p, cred.p, C.int(flag(sign)), &errs[0]) != 1 {
+	if c_ossl_ctx_check_cred(ssl.p, cred.p, c_int(flag(sign)), &errs[0]) != 1 {
 		return &Error{Op: "use certificate and key", Codes: codes(&errs)}
 	}
 	return nil
@@ -221,26 +215,26 @@ func (c *Context) SetTicketKeys(keys []TicketKey) bool {
 		return false
 	}
 	defer ssl.release()
-	list := make([]C.ossl_ticket_key, len(keys))
+	list := make([]c_ossl_ticket_key, len(keys))
 	defer clear(list)
 	for i := range keys {
 		copyBytes(list[i].name[:], keys[i].Name[:])
-		list[i].cipher_len = C.uint8_t(copyBytes(list[i].cipher[:], keys[i].Cipher))
-		list[i].mac_len = C.uint8_t(copyBytes(list[i].mac[:], keys[i].MAC))
+		list[i].cipher_len = c_uint8_t(copyBytes(list[i].cipher[:], keys[i].Cipher))
+		list[i].mac_len = c_uint8_t(copyBytes(list[i].mac[:], keys[i].MAC))
 	}
-	return C.ossl_ctx_set_ticket_keys(ssl.p, unsafe.SliceData(list), C.size_t(len(list))) == 1
+	return c_ossl_ctx_set_ticket_keys(ssl.p, unsafe.SliceData(list), c_size_t(len(list))) == 1
 }
 
 // HasCipher reports whether the context offers a cipher suite.
 func (c *Context) HasCipher(id uint16) bool {
 	ssl := c.mustHold()
 	defer ssl.release()
-	return C.ossl_ctx_has_cipher(ssl.p, C.uint16_t(id)) == 1
+	return c_ossl_ctx_has_cipher(ssl.p, c_uint16_t(id)) == 1
 }
 
 // SecurityLevel returns the security level in force.
 func (c *Context) SecurityLevel() int {
 	ssl := c.mustHold()
 	defer ssl.release()
-	return int(C.ossl_ctx_security_level(ssl.p))
+	return int(c_ossl_ctx_security_level(ssl.p))
 }

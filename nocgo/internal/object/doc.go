@@ -1,0 +1,2 @@
+// Package object has the objects.
+package object

@@ -1,0 +1,3 @@
+//go:build cgo || !linux || !(amd64 || arm64)
+
+package link
