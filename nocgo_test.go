@@ -29,7 +29,7 @@ func TestWithoutCgo(t *testing.T) {
 	listener.Close() // dialling it fails with another error
 
 	const sentence = "this program was built without cgo, which is needed to load a C library: build it " +
-		"with CGO_ENABLED=1 and a C compiler, or import github.com/ossl-go/ossl/nocgo"
+		"with CGO_ENABLED=1 and a C compiler, or import github.com/ossl-go/ossl/nocgo (Linux, amd64 and arm64)"
 	doc, err := os.ReadFile("docs/ERRORS.md")
 	if err != nil || !strings.Contains(string(doc), sentence) {
 		t.Errorf("docs/ERRORS.md lacks the text: %v", err)

@@ -84,24 +84,29 @@ func (b *testbed) build(ctx context.Context, patterns string, adapters bool) err
 
 func (b *testbed) buildModule(ctx context.Context, dir string, patterns []string, adapter bool) error {
 	// go list -test lists the main packages of test binaries too: PACKAGE.test.
-	const format = `{{.ImportPath}} {{.Dir}}{{range .Deps}} {{.}}{{end}}`
+	const format = `{{.ImportPath}} {{.Name}} {{.Dir}}{{range .Deps}} {{.}}{{end}}`
 	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-test", "-f", format}, patterns...)...)
 	cmd.Dir = dir
 	list, err := cmd.Output()
 	if err != nil {
 		return commandError("go list", err)
 	}
+	names := map[string]string{} // of packages, by their paths
 	var tested []binary
 	for line := range strings.Lines(string(list)) {
 		words := strings.Fields(line)
+		if strings.HasPrefix(words[1], "[") {
+			continue // a package as the test of another one has it
+		}
+		names[words[0]] = words[1]
 		pkg, ok := strings.CutSuffix(words[0], ".test")
 		if !ok || strings.Contains(pkg, "/ci/") {
 			continue // no test, or one of the scripts
 		}
-		tested = append(tested, binary{pkg: pkg, dir: words[1], adapter: adapter, goOnly: !slices.Contains(words, boundary)})
+		tested = append(tested, binary{pkg: pkg, dir: words[2], adapter: adapter, goOnly: !slices.Contains(words, boundary)})
 	}
 	// One command links several binaries at a time, but names each after the last part of its package's path.
-	if err := b.overlay(tested); err != nil {
+	if err := b.overlay(tested, names); err != nil {
 		return err
 	}
 	for len(tested) > 0 {
@@ -171,7 +176,7 @@ func (b *testbed) overlayFile() string { return filepath.Join(b.dir, "overlay.js
 
 // overlay adds a file to the tests that come to OpenSSL, for builds without cgo: it imports the objects, which
 // the modules themselves must not require.
-func (b *testbed) overlay(tested []binary) error {
+func (b *testbed) overlay(tested []binary, names map[string]string) error {
 	if !b.nocgo {
 		return nil
 	}
@@ -181,7 +186,7 @@ func (b *testbed) overlay(tested []binary) error {
 			continue
 		}
 		file := filepath.Join(b.dir, fmt.Sprint("import", i, ".go"))
-		text := fmt.Sprintf("package %s_test\n\nimport _ \"github.com/ossl-go/ossl/nocgo\"\n", path.Base(t.pkg))
+		text := fmt.Sprintf("package %s_test\n\nimport _ \"github.com/ossl-go/ossl/nocgo\"\n", names[t.pkg])
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			return err
 		}

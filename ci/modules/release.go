@@ -233,7 +233,7 @@ func (r *release) plan(s *stage) error {
 	return nil
 }
 
-// commit changes the repository: a commit, and its tags. The hashes in go.sum must be the tags'
+// commit changes the repository: a commit, a second one with the objects that no branch gets, and its tags. The hashes in go.sum must be the tags'
 // hashes, so they are computed again from the tags. If they differ, the commit and the tags are
 // removed.
 func (r *release) commit(s *stage) (err error) {
@@ -267,6 +267,15 @@ func (r *release) commit(s *stage) (err error) {
 	if _, err := git(r.root, "commit", "--allow-empty", "-m", "release "+r.version); err != nil {
 		return err
 	}
+	made := objects(r.root)
+	if len(made) > 0 {
+		if _, err := git(r.root, append([]string{"add", "--force", "--"}, made...)...); err != nil {
+			return err
+		}
+		if _, err := git(r.root, "commit", "-m", "release "+r.version+": the objects"); err != nil {
+			return err
+		}
+	}
 	for _, m := range s.modules {
 		if !m.released {
 			continue
@@ -276,6 +285,11 @@ func (r *release) commit(s *stage) (err error) {
 		}
 		tags = append(tags, m.tag(r.version))
 		if err := s.verify(r.root, m); err != nil {
+			return err
+		}
+	}
+	if len(made) > 0 { // the branch has no binary
+		if _, err := git(r.root, "reset", "--keep", "HEAD~1"); err != nil {
 			return err
 		}
 	}

@@ -127,6 +127,29 @@ func TestRelease(t *testing.T) {
 	command(t, user, env, "go", "build", "-o", os.DevNull, ".")
 }
 
+// TestReleaseObjects: the tags have the objects, and the branch doesn't.
+func TestReleaseObjects(t *testing.T) {
+	root, out := repository(t), t.TempDir()
+	const object = "nocgo/internal/object/object.go"
+	write(t, root, map[string]string{".gitignore": "ignored\nobject*\n"})
+	commitAll(t, root)
+	write(t, root, map[string]string{object: "package object\n"})
+	if _, err := do(t, release{root: root, version: "v0.1.0", out: out}); err != nil {
+		t.Fatal(err)
+	}
+	for ref, want := range map[string]string{"HEAD": "", "v0.1.0": object + "\n", "adapter/v0.1.0": object + "\n"} {
+		if got := command(t, root, nil, "git", "ls-tree", "-r", "--name-only", ref, object); got != want {
+			t.Errorf("%s has %q; want %q", ref, got, want)
+		}
+	}
+	if parent := command(t, root, nil, "git", "rev-parse", "v0.1.0^{commit}~1", "HEAD"); len(slices.Compact(strings.Fields(parent))) != 1 {
+		t.Errorf("the tag's parent and HEAD: %s", parent)
+	}
+	if status := command(t, root, nil, "git", "status", "--porcelain"); status != "" {
+		t.Errorf("the release left changes:\n%s", status)
+	}
+}
+
 // TestAPI makes releases after changes of the API.
 func TestAPI(t *testing.T) {
 	root := repository(t)

@@ -283,18 +283,27 @@ func publish(dir, modPath, version string, mod, packed []byte) (sums string, err
 	return fmt.Sprintf("%s %s %s\n%[1]s %[2]s/go.mod %[4]s\n", modPath, version, hash, modHash), err
 }
 
-// copyTree copies the files that git has or would add.
+// copyTree copies the files that git has or would add, and the objects.
 func copyTree(from, to string) error {
 	files, err := sources(from)
 	if err != nil {
 		return err
 	}
-	for _, name := range files {
+	for _, name := range append(files, objects(from)...) {
 		if err := copyFile(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// objects lists the files that ci/nocgo -objects makes. Only the tags of a release have them.
+func objects(root string) []string {
+	made, _ := filepath.Glob(filepath.Join(root, "nocgo", "internal", "object", "object*")) // the pattern is constant
+	for i, name := range made {
+		made[i] = filepath.Join("nocgo", "internal", "object", filepath.Base(name))
+	}
+	return made
 }
 
 func copyFile(from, to string) error {

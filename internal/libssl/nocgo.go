@@ -21,7 +21,7 @@ var (
 	table      *[functions]uintptr // nil if there is no object that can be used
 	objectHash string
 	linkFault  = "this program was built without cgo, which is needed to load a C library: build it " +
-		"with CGO_ENABLED=1 and a C compiler, or import github.com/ossl-go/ossl/nocgo"
+		"with CGO_ENABLED=1 and a C compiler, or import github.com/ossl-go/ossl/nocgo (Linux, amd64 and arm64)"
 )
 
 // LinkObject links the object at an address, whose hash is given.
