@@ -27,7 +27,8 @@ type library struct {
 	// Problems are the reasons why connections fail on this host. Empty if there are none.
 	Problems []string `json:"problems"`
 
-	err error // the first problem
+	err    error  // the first problem
+	object string // versionResult.Object
 }
 
 // findLibrary loads the host's OpenSSL. An error means that there is none; the reasons why
@@ -43,6 +44,7 @@ func findLibrary() (library, error) {
 	lib := library{
 		Version:      info.Version,
 		VersionText:  info.VersionText,
+		object:       info.Object,
 		Path:         info.Path,
 		CryptoPath:   info.CryptoPath,
 		PostQuantum:  refused == nil,

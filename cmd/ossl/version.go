@@ -15,6 +15,7 @@ import (
 type versionResult struct {
 	Version string  `json:"version"`
 	Go      string  `json:"go"`
+	Object  string  `json:"object,omitempty"`
 	Library library `json:"library"`
 }
 
@@ -30,6 +31,8 @@ host's policy can't be honoured, it shows the reason too, and its exit status is
 
 The keys of --json are stable: new ones may come, but none goes or changes its type.
   version, go           of this command
+  object                the SHA-256 hash of the object with ossl's C code, if this command was built without
+                        cgo; absent if cgo compiled the code
   library               the OpenSSL that was found; if there is none, only problems has a value:
     version             "3.5.7"; version_text is OpenSSL's own
     path, crypto_path   of libssl and libcrypto
@@ -51,12 +54,15 @@ The keys of --json are stable: new ones may come, but none goes or changes its t
 			if asJSON {
 				e := json.NewEncoder(out)
 				e.SetIndent("", "  ")
-				if err := e.Encode(versionResult{version(), runtime.Version(), lib}); err != nil {
+				if err := e.Encode(versionResult{version(), runtime.Version(), lib.object, lib}); err != nil {
 					return err
 				}
 				return lib.err
 			}
 			writeLine(out, "ossl", version()+", "+runtime.Version())
+			if lib.object != "" {
+				writeLine(out, "built", "without cgo, with the object "+lib.object[:16]+"…")
+			}
 			writeLine(out, "OpenSSL", lib.VersionText)
 			writeLine(out, "libssl", lib.Path)
 			writeLine(out, "libcrypto", lib.CryptoPath)

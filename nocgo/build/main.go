@@ -1,12 +1,12 @@
 // Build makes what a build of the module ossl without cgo needs, of the sources in internal/libssl: the Go
 // bindings, and an object of the C code for each processor.
 //
-//	go run github.com/ossl-go/ossl/nocgo/build [-arch LIST] [-o FOLDER]
+//	go run github.com/ossl-go/ossl/nocgo/build [-arch LIST] -o FOLDER
 //
-// Without flags it makes the objects of a release. With -o it writes a package of your own, in a module
-// that requires ossl, so that no binary of others is linked: import that package for its effect, in place of
-// github.com/ossl-go/ossl/nocgo. The C compiler is $CC, for each processor $CC_amd64 and $CC_arm64, or cc.
-// Equal sources and compilers make equal objects.
+// With -o it writes a package of your own, in a module that requires ossl/nocgo, so that no binary of others
+// is linked: import that package for its effect, in place of github.com/ossl-go/ossl/nocgo. The C compiler
+// is $CC, for each processor $CC_amd64 and $CC_arm64, or cc. Equal sources and compilers make equal objects.
+// The other flags are for ossl itself: ci/nocgo.
 package main
 
 import (
@@ -30,20 +30,26 @@ const (
 
 func main() {
 	writeBindings := flag.Bool("bindings", false, "write internal/libssl/"+bindings+", for a change of the C sources")
+	objects := flag.String("objects", "", "the `folder` to write the objects to, for ossl/nocgo itself")
 	out := flag.String("o", "", "the `folder` of the package to write")
 	arch := flag.String("arch", runtime.GOARCH, "the processors, as `list` of amd64 and arm64, separated by commas")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: build [-arch LIST] -o FOLDER | build -bindings")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: build [-arch LIST] -o FOLDER\n       build -bindings | [-arch LIST] -objects FOLDER")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
-	err := fmt.Errorf("give -o FOLDER or -bindings, and nothing else")
+	archs := strings.Split(*arch, ",")
+	var err error
 	switch {
-	case flag.NArg() > 0 || *writeBindings == (*out != ""):
-	case *writeBindings:
+	case flag.NArg() == 0 && *writeBindings && *out == "" && *objects == "":
 		err = makeBindings()
+	case flag.NArg() == 0 && !*writeBindings && *out == "" && *objects != "":
+		err = makeObjects(*objects, archs)
+	case flag.NArg() == 0 && !*writeBindings && *out != "" && *objects == "":
+		err = makePackage(*out, archs)
 	default:
-		err = makePackage(*out, strings.Split(*arch, ","))
+		flag.Usage()
+		os.Exit(2)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "build:", err)
@@ -159,8 +165,38 @@ func output(dir string, env []string, command string, args ...string) (string, e
 	return strings.TrimSuffix(string(out), "\n"), nil
 }
 
-// makePackage writes a package with an object for each processor.
+// makePackage writes a package that a program imports, and below it the one with the objects, which a build
+// with cgo must not have.
 func makePackage(dir string, archs []string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	path, err := output(dir, nil, "go", "list", "-e", "-f", "{{.ImportPath}}")
+	if err != nil {
+		return err
+	}
+	if mod, err := output(dir, nil, "go", "env", "GOMOD"); err != nil {
+		return err
+	} else if mod == "" || mod == os.DevNull {
+		return fmt.Errorf("%s is not in a module", dir)
+	}
+	if err := makeObjects(filepath.Join(dir, "object"), archs); err != nil {
+		return err
+	}
+	name := strings.ReplaceAll(filepath.Base(path), "-", "_")
+	for file, text := range map[string]string{
+		"doc.go":  fmt.Sprintf("// Package %[1]s has ossl's C code for builds without cgo: ossl/nocgo/build made it.\npackage %[1]s\n", name),
+		"link.go": fmt.Sprintf("//go:build !cgo && linux && (amd64 || arm64)\n\npackage %s\n\nimport _ %q\n", name, path+"/object"),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeObjects writes the package with an object for each processor.
+func makeObjects(dir string, archs []string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
