@@ -87,7 +87,7 @@ func (d *delayed) Read(b []byte) (int, error) {
 		d.rest = buf[:n]
 	}
 	time.Sleep(d.delay)
-	n := copy(b, d.rest[:min(len(d.rest), 400)])
+	n := copy(b, d.rest[:min(len(d.rest), 200)])
 	d.rest = d.rest[n:]
 	return n, nil
 }
@@ -110,8 +110,8 @@ func TestFlightRoundTrips(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := report.Facts.Flight
-	if want := float64((f.Bytes + 399) / 400); f.State != Tested || f.RoundTrips != want && f.RoundTrips != want-1 {
-		t.Errorf("%d bytes in parts of 400 take %v round trips: %+v", f.Bytes, f.RoundTrips, f)
+	if want := float64((f.Bytes + 199) / 200); f.State != Tested || f.RoundTrips != want && f.RoundTrips != want-1 {
+		t.Errorf("%d bytes in parts of 200 take %v round trips: %+v", f.Bytes, f.RoundTrips, f)
 	}
 	if !slices.ContainsFunc(report.Findings, func(f Finding) bool { return f.Rule == "chain-flight" && f.Price.RoundTrips >= 1 }) {
 		t.Errorf("findings are %+v", report.Findings)
