@@ -89,7 +89,7 @@ The exit status is the go tool's.`,
 					return err
 				}
 			}
-			plan, err := gofarm.NewPlan(t, &o)
+			plan, err := gofarm.NewPlan(cmd.Context(), t, &o)
 			if err != nil {
 				return err
 			}

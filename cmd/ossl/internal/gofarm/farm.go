@@ -52,7 +52,7 @@ type Plan struct {
 }
 
 // NewPlan returns the plan for a farm. The farm's name has a hash of all that the farm depends on.
-func NewPlan(t Toolchain, o *Options) (*Plan, error) {
+func NewPlan(ctx context.Context, t Toolchain, o *Options) (*Plan, error) {
 	p := &Plan{options: o, toolchain: t}
 	var err error
 	if p.tools, err = filepath.Rel(t.Root, t.ToolDir); err != nil || !filepath.IsLocal(p.tools) {
@@ -67,6 +67,11 @@ func NewPlan(t Toolchain, o *Options) (*Plan, error) {
 	}
 	if p.osslFiles, err = readOssl(o.Source.Dir); err != nil {
 		return nil, err
+	}
+	if t.NoCgo {
+		if err := o.Source.addNocgo(ctx, p.osslFiles); err != nil {
+			return nil, err
+		}
 	}
 	settings := ""
 	if o.Settings != nil {

@@ -36,11 +36,11 @@ func plan(t *testing.T, edit func(*Toolchain, *Options)) (*Plan, error) {
 	t.Helper()
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	tc := toolchain(t)
-	o := &Options{Mode: "prefer", Source: Source{repository, "v0.0.0-test"}, UnknownGo: true}
+	o := &Options{Mode: "prefer", Source: Source{Dir: repository, Version: "v0.0.0-test"}, UnknownGo: true}
 	if edit != nil {
 		edit(&tc, o)
 	}
-	return NewPlan(tc, o)
+	return NewPlan(t.Context(), tc, o)
 }
 
 func TestMake(t *testing.T) {
@@ -69,7 +69,8 @@ func TestMake(t *testing.T) {
 	}
 	// A farm is the way to its GOROOT.
 	tc := p.toolchain
-	inFarm := Toolchain{p.Root, strings.Replace(tc.ToolDir, tc.Root, p.Root, 1), tc.Version}
+	inFarm := tc
+	inFarm.Root, inFarm.ToolDir = p.Root, strings.Replace(tc.ToolDir, tc.Root, p.Root, 1)
 	if got, err := inFarm.real(); got != tc || err != nil {
 		t.Errorf("the toolchain of the farm is %v, %v, want %v", got, err, tc)
 	}

@@ -142,7 +142,7 @@ func osslFiles(files map[string][]byte, m marker) map[string][]byte {
 		out[osslPath+"/"+name] = data
 	}
 	out[osslPath+"/"+markerSource] = m.file()
-	if m.Mode == "require" {
+	if m.Mode == "require" && files["hook/nocgo.go"] == nil {
 		out[osslPath+"/internal/unchanged/require_cgo.go"] = []byte(requireCgo)
 	}
 	return out

@@ -53,6 +53,23 @@ func TestProgram(t *testing.T) {
 	run(t, dir, append(env, "ENGINE=ossl", "OSSL_MODE=require"), append(ours, "test", "-run", "TestRequire", ".")...)
 }
 
+// TestProgramWithoutCgo is TestProgram in a build without cgo. Then the farm has ossl's object.
+func TestProgramWithoutCgo(t *testing.T) {
+	ossl := build(t)
+	if _, err := os.Stat(filepath.Join(repository, "nocgo/internal/object/object.go")); err != nil {
+		t.Skip("needs the objects: ci/nocgo makes them, and runs this test")
+	}
+	const dir = "testdata/program"
+	env := []string{"GOWORK=off", "GOFLAGS=-count=1", "CGO_ENABLED=0", "ENGINE=ossl"}
+	ours := []string{ossl, "go", "--source", repository}
+	run(t, dir, env, append(ours, "test", ".")...)
+	out := filepath.Join(t.TempDir(), "tiny")
+	if told := run(t, "testdata/tiny", env, append(ours, "--mode", "require", "build", "-o", out, ".")...); told != "" {
+		t.Errorf("the build prints %s", told)
+	}
+	run(t, dir, nil, ossl, "inspect", "--require", "require", out)
+}
+
 // TestLostEngine: no program is built with plain crypto/tls in silence.
 func TestLostEngine(t *testing.T) {
 	ossl := build(t)
@@ -99,8 +116,8 @@ func TestLostEngine(t *testing.T) {
 	}{
 		"stripped":                {"prefer", nil, []string{"-ldflags=-s -w"}, false, ""},
 		"trimpath":                {"require", nil, []string{"-trimpath"}, false, ""},
-		"without cgo":             {"prefer", []string{"CGO_ENABLED=0"}, nil, false, "without cgo"},
-		"without cgo, require":    {"require", []string{"CGO_ENABLED=0"}, nil, true, "CGO_ENABLED_must_be_1"},
+		"without cgo":             {"prefer", []string{"CGO_ENABLED=0", "GOARCH=386"}, nil, false, "without cgo"},
+		"without cgo, require":    {"require", []string{"CGO_ENABLED=0", "GOARCH=386"}, nil, true, "CGO_ENABLED_must_be_1"},
 		"static":                  {"prefer", nil, []string{static}, false, "statically"},
 		"static, require":         {"require", nil, []string{static}, true, "statically"},
 		"another overlay":         {"prefer", nil, []string{"-overlay=" + overlay}, true, "crypto/tls"},

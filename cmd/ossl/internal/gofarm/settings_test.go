@@ -28,7 +28,7 @@ func TestSettings(t *testing.T) {
 		if text == "" {
 			o.Settings = nil
 		}
-		plan, err := gofarm.NewPlan(toolchain, o)
+		plan, err := gofarm.NewPlan(t.Context(), toolchain, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func TestSettings(t *testing.T) {
 		t.Errorf("the farms are %v: settings must be part of a name", names)
 	}
 	o := &gofarm.Options{Mode: "prefer", Source: source, UnknownGo: true, Settings: []byte(`{"format": 1, "key_log": "/keys"}`)}
-	if _, err := gofarm.NewPlan(toolchain, o); !errors.As(err, new(*settings.Error)) {
+	if _, err := gofarm.NewPlan(t.Context(), toolchain, o); !errors.As(err, new(*settings.Error)) {
 		t.Errorf("a key log at the build: %v", err)
 	}
 }

@@ -20,6 +20,8 @@ import (
 type Source struct {
 	Dir     string
 	Version string
+
+	module *debug.Module // of a release
 }
 
 // FindSource returns the sources from which the command ossl itself was built: of the released module, as the
@@ -29,7 +31,13 @@ func FindSource(ctx context.Context, dir string) (Source, error) {
 		return sourceIn(dir, "(devel)")
 	}
 	if m := ownModule(); m != nil && m.Sum != "" {
-		return download(ctx, m)
+		dir, err := download(ctx, m)
+		if err != nil {
+			return Source{}, err
+		}
+		s, err := sourceIn(dir, m.Version)
+		s.module = m
+		return s, err
 	}
 	// The file of a function of the module: a name without a folder in a build with -trimpath.
 	pc := reflect.ValueOf(ossl.Library).Pointer()
@@ -58,7 +66,7 @@ func sourceIn(dir, version string) (Source, error) {
 	if first, _, _ := strings.Cut(string(mod), "\n"); strings.TrimSpace(first) != "module "+module {
 		return Source{}, fmt.Errorf("%s doesn't hold the module %s: name its folder by --source", dir, module)
 	}
-	return Source{dir, version}, nil
+	return Source{Dir: dir, Version: version}, nil
 }
 
 // ownModule returns ossl's module as this command was built with it, or nil.
@@ -78,9 +86,9 @@ func ownModule() *debug.Module {
 	return nil
 }
 
-// download returns a module's folder in the go command's cache, and checks that it has the hash that this
-// command was built with.
-func download(ctx context.Context, m *debug.Module) (Source, error) {
+// download returns a module's folder in the go command's cache, and checks that it has m's hash, if m has one.
+// The go command compares it with the checksum database's.
+func download(ctx context.Context, m *debug.Module) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", m.Path+"@"+m.Version)
 	cmd.Dir = os.TempDir() // not in a module or workspace, which could replace it
 	cmd.Env = append(os.Environ(), "GOWORK=off")
@@ -89,14 +97,14 @@ func download(ctx context.Context, m *debug.Module) (Source, error) {
 	out, err := cmd.Output()
 	var answer struct{ Dir, Sum, Error string }
 	if jsonErr := json.Unmarshal(out, &answer); jsonErr == nil && answer.Error != "" {
-		return Source{}, fmt.Errorf("ossl's sources: %s", answer.Error)
+		return "", fmt.Errorf("%s: %s", m.Path, answer.Error)
 	}
 	if err != nil {
-		return Source{}, goFailed("ossl's sources", err, &told)
+		return "", goFailed(m.Path, err, &told)
 	}
-	if answer.Sum != m.Sum {
-		return Source{}, fmt.Errorf("ossl's sources, %s %s, have the hash %s, not %s as this command's: install ossl again",
+	if m.Sum != "" && answer.Sum != m.Sum {
+		return "", fmt.Errorf("the sources of %s %s have the hash %s, but this command was made for %s: install ossl again",
 			m.Path, m.Version, answer.Sum, m.Sum)
 	}
-	return sourceIn(answer.Dir, m.Version)
+	return answer.Dir, nil
 }

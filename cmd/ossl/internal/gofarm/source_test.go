@@ -50,20 +50,20 @@ func TestDownload(t *testing.T) {
 
 	m := &debug.Module{Path: module, Version: version, Sum: "h1:another"}
 	_, err = download(t.Context(), m)
-	if err == nil || !strings.Contains(err.Error(), "not h1:another as this command's") {
+	if err == nil || !strings.Contains(err.Error(), "but this command was made for h1:another") {
 		t.Fatalf("another hash: %v", err)
 	}
 	_, sum, _ := strings.Cut(err.Error(), "have the hash ")
 	m.Sum, _, _ = strings.Cut(sum, ",")
-	source, err := download(t.Context(), m)
-	if err != nil || source.Version != version {
-		t.Fatalf("%+v, %v", source, err)
+	dir, err = download(t.Context(), m)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if files, err := readOssl(source.Dir); err != nil || files[markerSource] == nil {
+	if files, err := readOssl(dir); err != nil || files[markerSource] == nil {
 		t.Errorf("%d files, %v", len(files), err)
 	}
 	m.Version = "v0.9.8"
-	if _, err := download(t.Context(), m); err == nil || !strings.HasPrefix(err.Error(), "ossl's sources: ") {
+	if _, err := download(t.Context(), m); err == nil || !strings.HasPrefix(err.Error(), module+": ") {
 		t.Errorf("a version that isn't there: %v", err)
 	}
 }

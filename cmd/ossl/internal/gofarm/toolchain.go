@@ -17,6 +17,7 @@ type Toolchain struct {
 	Root    string // GOROOT
 	ToolDir string // GOTOOLDIR
 	Version string // "go1.26.8"
+	NoCgo   bool   // programs are built without cgo, for a processor for which ossl has an object
 }
 
 // Find returns the toolchain that "go ARGS" uses in the current folder: the go command may switch to the one
@@ -34,7 +35,7 @@ func Find(ctx context.Context, args []string) (Toolchain, error) {
 			env = append(env, "GOTOOLCHAIN="+v)
 		}
 	}
-	ask := []string{"env", "-json", "GOROOT", "GOTOOLDIR", "GOVERSION", "GOEXPERIMENT", "GOOS"}
+	ask := []string{"env", "-json", "GOROOT", "GOTOOLDIR", "GOVERSION", "GOEXPERIMENT", "GOOS", "GOARCH", "CGO_ENABLED"}
 	if dir := changesTo(args); dir != "" {
 		ask = append([]string{"-C", dir}, ask...)
 		ask[0], ask[1], ask[2] = ask[2], ask[0], ask[1]
@@ -47,14 +48,15 @@ func Find(ctx context.Context, args []string) (Toolchain, error) {
 	if err != nil {
 		return Toolchain{}, goFailed("go env", err, &told)
 	}
-	var answer struct{ GOROOT, GOTOOLDIR, GOVERSION, GOEXPERIMENT, GOOS string }
+	var answer struct{ GOROOT, GOTOOLDIR, GOVERSION, GOEXPERIMENT, GOOS, GOARCH, CGO_ENABLED string }
 	if err := json.Unmarshal(out, &answer); err != nil {
 		return Toolchain{}, fmt.Errorf("go env: %w", err)
 	}
 	if strings.Contains(","+answer.GOEXPERIMENT+",", ",boringcrypto,") {
 		return Toolchain{}, errors.New("GOEXPERIMENT=boringcrypto replaces crypto/tls's cryptography, and ossl its TLS: unset it")
 	}
-	t := Toolchain{answer.GOROOT, answer.GOTOOLDIR, strings.Fields(answer.GOVERSION + " ?")[0]}
+	t := Toolchain{Root: answer.GOROOT, ToolDir: answer.GOTOOLDIR, Version: strings.Fields(answer.GOVERSION + " ?")[0]}
+	t.NoCgo = answer.CGO_ENABLED == "0" && answer.GOOS == "linux" && (answer.GOARCH == "amd64" || answer.GOARCH == "arm64")
 	return t.real()
 }
 

@@ -32,7 +32,8 @@ const (
 	modulePath       = "github.com/ossl-go/ossl"
 	libraryFunctions = modulePath + ".(*Conn)."
 	farmFunctions    = "crypto/tls/internal/ossl"
-	core             = "crypto/tls/internal/core" // crypto/tls's own functions, if "ossl go" has built the program
+	linkObject       = "/internal/libssl.LinkObject" // links an object in a build without cgo
+	core             = "crypto/tls/internal/core"    // crypto/tls's own functions, if "ossl go" has built the program
 	clientHandshake  = ".(*Conn).clientHandshake"
 	serverHandshake  = ".(*Conn).serverHandshake"
 )
@@ -57,6 +58,7 @@ type Program struct {
 	Modules []Module `json:"modules,omitempty"` // all others
 
 	problem  string // the reason why its own marker is unknown
+	object   bool   // has ossl's C code as an object, for a build without cgo
 	embedded bool   // all markers belong to files that it embeds
 }
 
@@ -151,7 +153,7 @@ func read(r io.ReaderAt, size int64) (*Program, error) {
 	if len(names) == 0 {
 		names = file.loads(size)
 	}
-	functions, err := findFunctions(r, names, farmFunctions, libraryFunctions, Go+clientHandshake, Go+serverHandshake,
+	functions, err := findFunctions(r, names, farmFunctions, libraryFunctions, farmFunctions+linkObject, modulePath+linkObject, Go+clientHandshake, Go+serverHandshake,
 		core+clientHandshake, core+serverHandshake)
 	if err != nil {
 		return nil, err
@@ -161,6 +163,7 @@ func read(r io.ReaderAt, size int64) (*Program, error) {
 		return nil, err
 	}
 	farm, library := functions[0], functions[1]
+	p.object = farm && functions[2] || !farm && functions[3]
 	if !library {
 		p.Library = "" // the program has only other packages of the module
 	} else if p.Library == "" {
@@ -185,7 +188,7 @@ func read(r io.ReaderAt, size int64) (*Program, error) {
 		p.Engine = OSSL
 	case library:
 		p.Engine = Library
-	case slices.Contains(functions[2:], true):
+	case slices.Contains(functions[4:], true):
 		p.Engine = Go
 	default:
 		p.Engine = None

@@ -31,8 +31,9 @@ func (p *Program) Judge(required string) Verdict {
 		return bad("build it with 'ossl go'", "its TLS is crypto/tls: the mark of 'ossl go' in it belongs to a file that it embeds")
 	case p.Engine == Go:
 		return bad("build it with 'ossl go'", "its TLS is crypto/tls")
-	case p.CGO != nil && !*p.CGO:
-		return bad("install a C compiler, and build it with CGO_ENABLED=1", "it was built without cgo, so it can't load OpenSSL")
+	case p.CGO != nil && !*p.CGO && !p.object:
+		return bad("install a C compiler, and build it with CGO_ENABLED=1",
+			"it was built without cgo, and without ossl's object, so it can't load OpenSSL")
 	case p.Static:
 		return bad("link it without -static", "it is linked statically, so it can't load OpenSSL")
 	case p.Unchanged != nil:
