@@ -13,10 +13,12 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -171,28 +173,47 @@ func makePackage(dir string, archs []string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	path, err := output(dir, nil, "go", "list", "-e", "-f", "{{.ImportPath}}")
+	imported, err := importPath(dir)
 	if err != nil {
 		return err
-	}
-	if mod, err := output(dir, nil, "go", "env", "GOMOD"); err != nil {
-		return err
-	} else if mod == "" || mod == os.DevNull {
-		return fmt.Errorf("%s is not in a module", dir)
 	}
 	if err := makeObjects(filepath.Join(dir, "object"), archs); err != nil {
 		return err
 	}
-	name := strings.ReplaceAll(filepath.Base(path), "-", "_")
+	name := strings.ReplaceAll(path.Base(imported), "-", "_")
 	for file, text := range map[string]string{
 		"doc.go":  fmt.Sprintf("// Package %[1]s has ossl's C code for builds without cgo: ossl/nocgo/build made it.\npackage %[1]s\n", name),
-		"link.go": fmt.Sprintf("//go:build !cgo && linux && (amd64 || arm64)\n\npackage %s\n\nimport _ %q\n", name, path+"/object"),
+		"link.go": fmt.Sprintf("//go:build !cgo && linux && (amd64 || arm64)\n\npackage %s\n\nimport _ %q\n", name, imported+"/object"),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// importPath returns the import path of a folder, which may be empty.
+func importPath(dir string) (string, error) {
+	mod, err := output(dir, nil, "go", "env", "GOMOD")
+	if err != nil {
+		return "", err
+	}
+	if mod == "" || mod == os.DevNull {
+		return "", fmt.Errorf("%s is not in a module", dir)
+	}
+	text, err := output(dir, nil, "go", "mod", "edit", "-json", mod)
+	if err != nil {
+		return "", err
+	}
+	var file struct{ Module struct{ Path string } }
+	if err := json.Unmarshal([]byte(text), &file); err != nil {
+		return "", err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return "", err
+	}
+	below, err := filepath.Rel(filepath.Dir(mod), dir)
+	return path.Join(file.Module.Path, filepath.ToSlash(below)), err
 }
 
 // makeObjects writes the package with an object for each processor.
