@@ -33,8 +33,8 @@ func NewEngine(conn net.Conn, config *tls.Config, isClient bool) *Conn {
 	}
 	var c *Conn
 	switch {
-	case err != nil:
-		c = &Conn{conn: conn, isClient: isClient, configErr: err}
+	case err != nil: // the mode is unknown
+		c, mode = &Conn{conn: conn, isClient: isClient, configErr: err}, unchanged.Require
 	case mode == unchanged.Off:
 		return nil
 	default:

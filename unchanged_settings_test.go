@@ -432,6 +432,20 @@ func TestSettingsAreStrict(t *testing.T) {
 	}
 }
 
+// TestSettingsUnknownMode: connections aren't left to crypto/tls if it is unknown which mode the environment
+// asks for, or whether FIPS mode is required.
+func TestSettingsUnknownMode(t *testing.T) {
+	for _, env := range [][2]string{{"OSSL_MODE", "Require"}, {"OSSL_FIPS", "yes"}} {
+		t.Run(env[0], func(t *testing.T) {
+			set(t, "")
+			t.Setenv(env[0], env[1])
+			if err := engineError(t, tlstest.ServerConfig()); err == nil || !strings.Contains(err.Error(), env[0]) {
+				t.Errorf("the error is %v", err)
+			}
+		})
+	}
+}
+
 // TestSettingsOfLesserUser: the user who starts a program with more rights can't change its settings.
 func TestSettingsOfLesserUser(t *testing.T) {
 	defer ossl.SetPrivileged()()
