@@ -130,13 +130,18 @@ func Dir() (string, error) {
 const EnvCommand = "OSSL_COMMAND"
 
 // Environment returns the variables with which Go's tools use the farm, and their values. command is the file
-// of the command ossl.
+// of the command ossl. Other farms leave PATH.
 func (p *Plan) Environment(command string) [][2]string {
+	farms := filepath.Dir(p.Root)
+	rest := slices.DeleteFunc(filepath.SplitList(os.Getenv("PATH")), func(dir string) bool {
+		return filepath.Base(dir) == "bin" && filepath.Dir(filepath.Dir(dir)) == farms
+	})
+	path := append([]string{filepath.Join(p.Root, "bin")}, rest...)
 	return [][2]string{
 		{EnvCommand, command},
 		{"GOROOT", p.Root},
 		{"GOTOOLCHAIN", "local"}, // another Go would have another GOROOT
-		{"PATH", filepath.Join(p.Root, "bin") + string(filepath.ListSeparator) + os.Getenv("PATH")},
+		{"PATH", strings.Join(path, string(filepath.ListSeparator))},
 	}
 }
 
