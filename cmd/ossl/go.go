@@ -59,16 +59,23 @@ The exit status is the go tool's.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			own := ""
+			if len(args) == 1 {
+				own = args[0]
+			}
+			if own == "env" {
+				defer func() {
+					if err != nil { // else eval "$(ossl go env)" && make would go on with the stock Go
+						fmt.Fprintln(cmd.OutOrStdout(), "false")
+					}
+				}()
+			}
 			if o.Mode != "prefer" && o.Mode != "require" {
 				return usageError(fmt.Sprintf("--mode is %q, but must be prefer or require", o.Mode))
 			}
 			if examine {
 				return examineLinked(args, cmd.ErrOrStderr())
-			}
-			own := ""
-			if len(args) == 1 {
-				own = args[0]
 			}
 			if own == "clean" {
 				n, err := gofarm.Clean()

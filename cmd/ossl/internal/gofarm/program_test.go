@@ -84,6 +84,10 @@ func TestLostEngine(t *testing.T) {
 	if again := run(t, dir, env, within...); again != environment {
 		t.Errorf("within the environment, env prints %s", again)
 	}
+	failing := append([]string{"sh", "-c", `eval "$("$@")"`, "sh"}, command("prefer", "env")...)
+	if _, err := tryTo(dir, append(env, "GOEXPERIMENT=boringcrypto"), failing...); err == nil {
+		t.Error("eval succeeds although env fails")
+	}
 	// The user's GOROOT, GOTOOLCHAIN and OSSL_COMMAND don't count, nor another mode's.
 	goroot := strings.TrimSpace(run(t, dir, env, "go", "env", "GOROOT"))
 	for _, other := range []string{goroot, root} {
