@@ -120,7 +120,7 @@ func (p *Plan) Files() (map[string][]byte, error) {
 func Dir() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("the user's cache: %w", err)
 	}
 	return filepath.Join(cache, "ossl", "go"), nil
 }
@@ -189,7 +189,7 @@ func (p *Plan) Make(ctx context.Context) error {
 		err = p.build(ctx, files)
 	}
 	if err != nil && ctx.Err() == nil {
-		return fmt.Errorf("%w. XDG_CACHE_HOME can name another cache than the one of %s", err, dir)
+		return fmt.Errorf("%w. To use another cache, set XDG_CACHE_HOME", err)
 	}
 	return err
 }

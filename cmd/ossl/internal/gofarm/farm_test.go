@@ -99,7 +99,7 @@ func TestMakeFails(t *testing.T) {
 	if err := os.Chmod(filepath.Dir(p.Root), 0o777); err != nil { // anybody could have made a farm
 		t.Fatal(err)
 	}
-	if err := p.Make(t.Context()); err == nil || !strings.Contains(err.Error(), "others than its owner can write it, its mode is 0777: use chmod go-w. XDG_CACHE_HOME") {
+	if err := p.Make(t.Context()); err == nil || !strings.Contains(err.Error(), "others than its owner can write it, its mode is 0777: use chmod go-w. To use another cache, set XDG_CACHE_HOME") {
 		t.Errorf("a folder of everybody: %v", err)
 	}
 	if err := os.RemoveAll(filepath.Dir(p.Root)); err != nil {
@@ -110,6 +110,24 @@ func TestMakeFails(t *testing.T) {
 	}
 	if err := p.Make(t.Context()); err == nil || !strings.Contains(err.Error(), "XDG_CACHE_HOME") {
 		t.Errorf("without a folder: %v", err)
+	}
+}
+
+func TestFindFails(t *testing.T) {
+	p, err := plan(t, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, command := range []string{"build", "install example.org/x@latest"} {
+		if _, err := Find(ctx, strings.Fields(command)); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s, canceled: %v", command, err)
+		}
+	}
+	t.Setenv("GOROOT", p.Root) // which was never made
+	if _, err := Find(t.Context(), []string{"build"}); err == nil || !strings.Contains(err.Error(), "unset GOROOT") {
+		t.Errorf("the GOROOT was removed: %v", err)
 	}
 }
 

@@ -70,7 +70,7 @@ var connMethods = []string{"Close", "CloseWrite", "ConnectionState", "Handshake"
 type UnknownGoError struct{ Go, Reason string }
 
 func (e *UnknownGoError) Error() string {
-	return fmt.Sprintf("ossl go: the crypto/tls of %s: %s", e.Go, e.Reason)
+	return fmt.Sprintf("the crypto/tls of %s: %s", e.Go, e.Reason)
 }
 
 // applied returns the text of a file with the patches.

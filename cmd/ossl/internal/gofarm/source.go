@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -60,7 +61,7 @@ func sourceIn(dir, version string) (Source, error) {
 		return Source{}, err
 	}
 	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-	if err != nil {
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return Source{}, err
 	}
 	if first, _, _ := strings.Cut(string(mod), "\n"); strings.TrimSpace(first) != "module "+module {
@@ -100,7 +101,7 @@ func download(ctx context.Context, m *debug.Module) (string, error) {
 		return "", fmt.Errorf("%s: %s", m.Path, answer.Error)
 	}
 	if err != nil {
-		return "", goFailed(m.Path, err, &told)
+		return "", goFailed(ctx, m.Path, err, &told)
 	}
 	if m.Sum != "" && answer.Sum != m.Sum {
 		return "", fmt.Errorf("the sources of %s %s have the hash %s, but this command was made for %s: install ossl again",

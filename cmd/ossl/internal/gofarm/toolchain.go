@@ -45,8 +45,11 @@ func Find(ctx context.Context, args []string) (Toolchain, error) {
 	var told bytes.Buffer
 	cmd.Stderr = &told
 	out, err := cmd.Output()
+	if root := os.Getenv("GOROOT"); err != nil && isRemoved(root) {
+		return Toolchain{}, fmt.Errorf("GOROOT, %s, was removed by \"ossl go clean\": run \"unset GOROOT GOTOOLCHAIN\"", root)
+	}
 	if err != nil {
-		return Toolchain{}, goFailed("go env", err, &told)
+		return Toolchain{}, goFailed(ctx, "go env", err, &told)
 	}
 	var answer struct{ GOROOT, GOTOOLDIR, GOVERSION, GOEXPERIMENT, GOOS, GOARCH, CGO_ENABLED string }
 	if err := json.Unmarshal(out, &answer); err != nil {
@@ -78,7 +81,20 @@ func (t Toolchain) real() (Toolchain, error) {
 	return t, nil
 }
 
-func goFailed(command string, err error, told *bytes.Buffer) error {
+// isRemoved reports whether a GOROOT was a farm that doesn't exist any more.
+func isRemoved(root string) bool {
+	dir, err := Dir()
+	if err != nil || filepath.Dir(root) != dir {
+		return false
+	}
+	_, err = os.Stat(root)
+	return errors.Is(err, os.ErrNotExist)
+}
+
+func goFailed(ctx context.Context, command string, err error, told *bytes.Buffer) error {
+	if ctx.Err() != nil { // it was killed
+		return context.Cause(ctx)
+	}
 	if text := strings.TrimSpace(told.String()); text != "" {
 		return fmt.Errorf("%s: %s", command, text)
 	}
@@ -123,9 +139,6 @@ func switchedTo(ctx context.Context, goCommand string, args []string) (string, e
 	var told bytes.Buffer
 	cmd.Stderr = &told // cmd/go prints both its trace and the commands there
 	failed := cmd.Run()
-	if ctx.Err() != nil {
-		return "", context.Cause(ctx)
-	}
 	var rest bytes.Buffer
 	for line := range strings.Lines(told.String()) {
 		if choice, ok := strings.CutPrefix(line, "go: using "); ok && !strings.HasPrefix(choice, "local ") {
@@ -136,7 +149,7 @@ func switchedTo(ctx context.Context, goCommand string, args []string) (string, e
 		}
 	}
 	if failed != nil {
-		return "", goFailed("go "+strings.Join(args, " "), failed, &rest)
+		return "", goFailed(ctx, "go "+strings.Join(args, " "), failed, &rest)
 	}
 	return "", nil
 }
