@@ -28,7 +28,7 @@ func examineLinked(args []string, stderr io.Writer) error {
 	if isELF, err := beginsWith(out, elf.ELFMAG); err != nil {
 		return err
 	} else if !isELF { // an archive for C, or a program for another system
-		fmt.Fprintln(stderr, "ossl go: warning: the output isn't an ELF file, and wasn't examined")
+		fmt.Fprintln(stderr, "ossl go: warning: the output isn't an ELF file, so it wasn't examined: its TLS may be crypto/tls's")
 		return nil
 	}
 	p, err := inspect.ReadProgram(out)
@@ -60,17 +60,18 @@ func judgeLinked(p *inspect.Program, stderr io.Writer) error {
 		return nil
 	}
 	v := p.Judge("")
+	text := v.Reason
+	if v.Do != "" {
+		text += ". To mend it, " + v.Do
+	}
 	switch {
 	case v.OK:
 		return nil
-	case p.Unchanged != nil && p.Unchanged.Mode == "prefer":
-		fmt.Fprintf(stderr, "ossl go: warning: %s. Its connections are crypto/tls's\n", v.Reason)
-		return nil
 	case p.Unchanged == nil:
 		return errors.New("the linked program lacks ossl, because an overlay replaces a part of crypto/tls: build it without -overlay")
+	case p.Unchanged.Mode == "prefer":
+		fmt.Fprintf(stderr, "ossl go: warning: the program's TLS is crypto/tls's: %s\n", text)
+		return nil
 	}
-	if v.Do == "" {
-		return fmt.Errorf("the linked program: %s", v.Reason)
-	}
-	return fmt.Errorf("the linked program: %s. To mend it, %s", v.Reason, v.Do)
+	return fmt.Errorf("the program was removed: %s", text)
 }

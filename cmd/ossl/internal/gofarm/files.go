@@ -153,7 +153,7 @@ const requireCgo = `//go:build !cgo
 
 package unchanged
 
-const _ = "ossl go --mode require: this program would be built without cgo, which loads OpenSSL" + CGO_ENABLED_must_be_1
+const _ = mode_require_needs_CGO_ENABLED_1_and_a_C_compiler
 `
 
 // inFarm reports whether a folder of ossl's module has packages that the root package imports, or may, or

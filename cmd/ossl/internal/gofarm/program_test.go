@@ -122,7 +122,7 @@ func TestLostEngine(t *testing.T) {
 		"stripped":                {"prefer", nil, []string{"-ldflags=-s -w"}, false, ""},
 		"trimpath":                {"require", nil, []string{"-trimpath"}, false, ""},
 		"without cgo":             {"prefer", []string{"CGO_ENABLED=0", "GOARCH=386"}, nil, false, "without cgo"},
-		"without cgo, require":    {"require", []string{"CGO_ENABLED=0", "GOARCH=386"}, nil, true, "CGO_ENABLED_must_be_1"},
+		"without cgo, require":    {"require", []string{"CGO_ENABLED=0", "GOARCH=386"}, nil, true, "mode_require_needs_CGO_ENABLED_1"},
 		"static":                  {"prefer", nil, []string{static}, false, "statically"},
 		"static, require":         {"require", nil, []string{static}, true, "statically"},
 		"another overlay":         {"prefer", nil, []string{"-overlay=" + overlay}, true, "crypto/tls"},
