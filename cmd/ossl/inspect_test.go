@@ -67,7 +67,7 @@ no answer       process 12 is in another network namespace
 
 Its program:
 on ossl         no: its mode is prefer, not require
-                Do: build it with the mode require.
+                Do: build it with 'ossl go --mode require'.
 engine          ossl v0.1.0, under crypto/tls, and ossl v0.2.0, as a library: two copies, each with
                 its own settings
 mode            prefer
@@ -84,7 +84,7 @@ module          example.org/a v1.2.3, package example.org/a/b
 			Unchanged: &inspect.Marker{Format: 1, Version: "v0.1.0", Build: "3f2a", Mode: "prefer", Go: "go1.26.8", Settings: "a=b"}}}
 	var out bytes.Buffer
 	writeProcess(&out, &inspectedProcess{inspect.Verdict{Reason: "its mode is prefer, not require",
-		Do: "build it with the mode require"}, p})
+		Do: "build it with 'ossl go --mode require'"}, p})
 	if out.String() != want {
 		t.Errorf("got\n%swant\n%s", &out, want)
 	}

@@ -190,12 +190,9 @@ func writeProcess(w io.Writer, r *inspectedProcess) {
 func writeReport(w io.Writer, r *inspect.Report) {
 	writeLine(w, "ossl", r.Version)
 	writeLine(w, "mode", r.Mode)
-	switch {
-	case r.OpenSSL.Problem != "":
-		writeLine(w, "OpenSSL", "not usable: "+r.OpenSSL.Problem)
-	case r.OpenSSL.Version == "":
+	if r.OpenSSL.Version == "" {
 		writeLine(w, "OpenSSL", "not loaded")
-	default:
+	} else {
 		writeLine(w, "OpenSSL", r.OpenSSL.Version)
 		writeLine(w, "libssl", r.OpenSSL.Path)
 	}

@@ -53,7 +53,7 @@ func judgeMode(mode, required string) Verdict {
 	case rank == 0:
 		return bad("", "its mode is off, so its TLS is crypto/tls")
 	case rank < slices.Index(Modes, required):
-		return bad("build it with the mode "+required, "its mode is %s, not %s", mode, required)
+		return bad("build it with 'ossl go --mode "+required+"'", "its mode is %s, not %s", mode, required)
 	}
 	return Verdict{OK: true}
 }

@@ -67,7 +67,23 @@ func (p *Process) Judge(required string) Verdict {
 		return v
 	}
 	if problem := p.Report.OpenSSL.Problem; problem != "" {
-		return bad("see 'ossl doctor'", "OpenSSL can't be used: %s", strings.TrimSuffix(problem, "."))
+		return bad("", "%s", strings.TrimSuffix(problem, "."))
+	}
+	if ossl, left := p.counts(); ossl == 0 && left > 0 {
+		return bad("", "all its connections (%d) were left to crypto/tls", left)
 	}
 	return Verdict{OK: true}
+}
+
+// counts returns the numbers of connections on ossl and of those left to crypto/tls.
+func (p *Process) counts() (ossl, left uint64) {
+	for _, c := range p.Report.Connections {
+		switch {
+		case c.Engine == OSSL:
+			ossl += c.Count
+		case c.Role != "QUIC":
+			left += c.Count
+		}
+	}
+	return ossl, left
 }

@@ -73,6 +73,11 @@ func TestProcess(t *testing.T) {
 		{"less than required", `{"mode":"prefer"}`, "require", false, "prefer, not require"},
 		{"off", `{"mode":"off"}`, "", false, "off"},
 		{"no OpenSSL", `{"mode":"prefer","openssl":{"problem":"none was found"}}`, "", false, "none was found"},
+		{"some on crypto/tls", `{"mode":"prefer","connections":[{"engine":"crypto/tls","role":"client","count":2},
+			{"engine":"ossl","role":"server","count":1}]}`, "", true, ""},
+		{"all on crypto/tls", `{"mode":"prefer","connections":[{"engine":"crypto/tls","role":"client","count":2},
+			{"engine":"ossl","role":"client","count":0}]}`, "", false, "2"},
+		{"QUIC", `{"mode":"prefer","connections":[{"engine":"crypto/tls","role":"QUIC","count":2}]}`, "", true, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, err := inspect.ReadProcess(t.Context(), answering(t, c.report))
