@@ -12,9 +12,9 @@ func (s system) remedy(spec string) string {
 	case exists(spec):
 		return ""
 	default:
-		return EnvLibrary + " and WithLibrary take a version such as 3, the path of libssl, or the path of its folder"
+		return "name a version such as 3, the path of libssl, or the path of its folder"
 	}
-	const named = ", or name a libssl by " + EnvLibrary + " or WithLibrary"
+	const named = ", or name a libssl by " + EnvLibrary
 	if spec != "" { // the distribution's packages may have another version
 		return "install OpenSSL " + spec + named
 	}
