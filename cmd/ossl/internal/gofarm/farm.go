@@ -62,8 +62,8 @@ func NewPlan(ctx context.Context, t Toolchain, o *Options) (*Plan, error) {
 		return nil, err
 	}
 	if known[Digest(p.goFiles)] == "" && !o.UnknownGo {
-		return nil, &UnknownGoError{t.Version, "this version of ossl was not tested with it. Use " + knownVersions() +
-			", or try it with --unknown-go"}
+		return nil, &UnknownGoError{t.Version, "this version of ossl was not tested with it. Set GOTOOLCHAIN to " +
+			knownVersions() + ", or try it with --unknown-go"}
 	}
 	if p.osslFiles, err = readOssl(o.Source.Dir); err != nil {
 		return nil, err

@@ -15,5 +15,5 @@ var known = map[string]string{
 
 // knownVersions lists them.
 func knownVersions() string {
-	return strings.Join(slices.Sorted(maps.Values(known)), ", ")
+	return strings.Join(slices.Sorted(maps.Values(known)), " or ")
 }

@@ -121,6 +121,7 @@ func TestLostEngine(t *testing.T) {
 	}{
 		"stripped":                {"prefer", nil, []string{"-ldflags=-s -w"}, false, ""},
 		"trimpath":                {"require", nil, []string{"-trimpath"}, false, ""},
+		"c-shared":                {"require", nil, []string{"-buildmode=c-shared"}, false, ""},
 		"without cgo":             {"prefer", []string{"CGO_ENABLED=0", "GOARCH=386"}, nil, false, "without cgo"},
 		"without cgo, require":    {"require", []string{"CGO_ENABLED=0", "GOARCH=386"}, nil, true, "mode_require_needs_CGO_ENABLED_1"},
 		"static":                  {"prefer", nil, []string{static}, false, "statically"},
