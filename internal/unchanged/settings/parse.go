@@ -102,7 +102,9 @@ func checkTree(v any, t reflect.Type, path string) error {
 			return nil
 		}
 	case bool:
-		if t.Kind() == reflect.Bool {
+		if t.Kind() == reflect.Bool && !v { // no setting turns off what another one, or the host, has turned on
+			return refuse(path, "is false: leave the key out")
+		} else if t.Kind() == reflect.Bool {
 			return nil
 		}
 	case float64:
@@ -117,7 +119,7 @@ func checkTree(v any, t reflect.Type, path string) error {
 }
 
 var kinds = map[reflect.Kind]string{reflect.Struct: "an object", reflect.Slice: "a list", reflect.String: "a string",
-	reflect.Bool: "true or false", reflect.Int: "a number without a fraction"}
+	reflect.Bool: "true", reflect.Int: "a number without a fraction"}
 
 // keysOf returns the keys of an object, with their types.
 func keysOf(t reflect.Type) map[string]reflect.Type {

@@ -88,6 +88,7 @@ func TestParseRefuses(t *testing.T) {
 		{"role null", `{"format": 1, "servers": null}`, "servers"},
 		{"role empty", `{"format": 1, "servers": {}}`, "servers"},
 		{"role a list", `{"format": 1, "servers": []}`, "servers"},
+		{"false", `{"format": 1, "fips": false}`, "fips"},
 		{"text for a boolean", servers(`"kernel_tls": "yes"`), "servers.kernel_tls"},
 		{"fraction", servers(`"security_level": 1.5`), "servers.security_level"},
 		{"level above", servers(`"security_level": 6`), "servers.security_level"},
@@ -288,16 +289,14 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// leaves counts the values in objects that are not false.
+// leaves counts the values in objects.
 func leaves(tree map[string]any) (n int) {
 	for _, v := range tree {
 		switch v := v.(type) {
 		case map[string]any:
 			n += leaves(v)
 		default:
-			if v != false {
-				n++
-			}
+			n++
 		}
 	}
 	return n
