@@ -182,7 +182,7 @@ func (s *processSettings) makeOptions(role string) (*options, error) {
 	if r.TicketKeys != nil {
 		ring, err := readRing(r.TicketKeys)
 		if err != nil {
-			return nil, s.refuse(role+".ticket_keys", err.Error())
+			return nil, s.refuse(role+".ticket_keys", strings.TrimPrefix(err.Error(), "session: "))
 		}
 		opts = append(opts, WithTicketKeys(ring))
 	}
