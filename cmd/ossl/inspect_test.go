@@ -30,8 +30,8 @@ libssl          /usr/lib/libssl.so.3
 FIPS mode       no
 settings        OSSL_SESSIONS=id
                 OSSL_KEYS=a, refused: no�[31m key
-on ossl         client 5, server 7
-on crypto/tls   client 3, QUIC 1
+connections     on ossl: client 5, server 7
+                on crypto/tls: client 3, QUIC 1
 because         2: Rand is set
                 1: other reasons
 refused         6: MinVersion

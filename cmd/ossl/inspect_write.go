@@ -210,6 +210,7 @@ func writeReport(w io.Writer, r *inspect.Report) {
 		writeLine(w, subject, text)
 		subject = ""
 	}
+	subject = "connections"
 	for _, engine := range []string{"ossl", "crypto/tls"} {
 		var counts []string
 		for _, c := range r.Connections {
@@ -217,10 +218,10 @@ func writeReport(w io.Writer, r *inspect.Report) {
 				counts = append(counts, fmt.Sprintf("%s %d", c.Role, c.Count))
 			}
 		}
-		if counts == nil {
-			counts = []string{"none"}
+		if counts != nil {
+			writeLine(w, subject, "on "+engine+": "+strings.Join(counts, ", "))
+			subject = ""
 		}
-		writeLine(w, "on "+engine, strings.Join(counts, ", "))
 	}
 	writeReasons(w, "because", r.Left)
 	writeReasons(w, "refused", r.Refused)
