@@ -94,7 +94,8 @@ func manPage(cmd *cobra.Command) string {
 	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n", roff(cmd.UseLine()))
 	if text := strings.TrimSpace(cmd.Long); text != "" {
 		b.WriteString(".SH DESCRIPTION\n")
-		literal(&b, text)
+		const indentation = 7 // of man
+		literal(&b, narrow(text, narrowest-indentation))
 	}
 	var flags strings.Builder
 	cmd.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
