@@ -26,7 +26,7 @@ OpenSSL. Nothing of a program is edited: not its source, not its go.mod. It may 
 The command is any of "go help": build, install, run, test, vet, list and so on. The Go is yours,
 or the one that go.mod asks for. Three commands, without arguments, are ossl's own:
 
-  ossl go env      the environment for other tools that run go: eval "$(ossl go env)"
+  ossl go env      for other tools that run go: eval "$(ossl go env)"
   ossl go diff     the changes to Go's crypto/tls
   ossl go clean    removes what "ossl go" keeps in the user's cache
 
