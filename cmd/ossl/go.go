@@ -1,10 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ossl-go/ossl/cmd/ossl/internal/gofarm"
 )
@@ -123,8 +125,14 @@ The exit status is the go tool's.`,
 			return plan.Exec(ossl, args)
 		},
 	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		if errors.As(err, new(*pflag.NotExistError)) {
+			err = fmt.Errorf("%w; write flags of the go tool after its command", err)
+		}
+		return err
+	})
 	flags := cmd.Flags()
-	flags.SetInterspersed(false) // the flags after the command are the go tool's
+	flags.SetInterspersed(false)
 	flags.StringVar(&o.Mode, "mode", "prefer", "`MODE` of the programs: prefer or require")
 	flags.StringVar(&settings, "settings", "", "`FILE` of settings for the programs: sessions, ticket keys, kernel TLS, a policy")
 	flags.StringVar(&source, "source", "", "`FOLDER` of ossl's sources; the default is what this command was built from")
