@@ -160,8 +160,8 @@ func fipsByHost() (why string, err error) {
 	return why, nil
 }
 
-// kernelFIPS is Linux's file with 1 if the kernel is in FIPS mode.
-const kernelFIPS = "/proc/sys/crypto/fips_enabled"
+// kernelFIPS is Linux's file with 1 if the kernel is in FIPS mode. Tests replace it.
+var kernelFIPS = "/proc/sys/crypto/fips_enabled"
 
 var hostFIPS atomic.Pointer[string] // nil until fipsByHost knows the answer
 

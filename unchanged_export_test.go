@@ -16,6 +16,9 @@ func ReadSettingsAgain(period time.Duration) {
 	settingsInForce = sync.OnceValue(readSettings)
 }
 
+// SetKernelFile replaces the file in which the kernel reports its FIPS mode.
+func SetKernelFile(name string) { kernelFIPS = name }
+
 // CountOfServers returns the number of servers' connections that are ossl's.
 func CountOfServers() uint64 {
 	counter, _ := unchanged.Process()

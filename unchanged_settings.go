@@ -68,11 +68,7 @@ func (s *processSettings) mode(role unchanged.Role) (unchanged.Mode, error) {
 		return "", s.err
 	}
 	asked := os.Getenv(unchanged.EnvMode)
-	why := fipsRequired
-	if unchanged.Mode(asked) == unchanged.Off {
-		why = fipsWithoutLibrary // the operator may want to avoid the library
-	}
-	fips, err := why()
+	fips, err := fipsReason(unchanged.Mode(asked) == unchanged.Off)
 	if err != nil {
 		return "", err
 	}
@@ -96,10 +92,13 @@ func (s *processSettings) mode(role unchanged.Role) (unchanged.Mode, error) {
 	return unchanged.Require, nil
 }
 
-// fipsWithoutLibrary is like fipsRequired, but doesn't load OpenSSL, and so ignores its configuration.
-func fipsWithoutLibrary() (why string, err error) {
-	if os.Getenv(envFIPS) != "" {
-		return fipsRequired()
+// fipsReason is like fipsRequired. Without OpenSSL, it asks at least the kernel: if OpenSSL can't be loaded, or
+// in the mode off, whose operator may want to avoid it.
+func fipsReason(off bool) (why string, err error) {
+	if !off || os.Getenv(envFIPS) != "" {
+		if why, err = fipsRequired(); why != "" || err != nil || hostFIPS.Load() != nil {
+			return why, err
+		}
 	}
 	return fipsByKernel(kernelFIPS)
 }

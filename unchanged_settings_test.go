@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -443,6 +444,39 @@ func TestSettingsUnknownMode(t *testing.T) {
 				t.Errorf("the error is %v", err)
 			}
 		})
+	}
+}
+
+// envKernel makes this program connect once, with this file in place of the kernel's. The exit status is 0 if
+// the connection is left to crypto/tls.
+const envKernel = "OSSL_TEST_KERNEL_FILE"
+
+func init() {
+	if name := os.Getenv(envKernel); name != "" {
+		ossl.SetKernelFile(name)
+		_, s := tlstest.Loopback()
+		if ossl.NewEngine(s, tlstest.ServerConfig(), false) != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+}
+
+// TestSettingsKernelFIPS: if the kernel is in FIPS mode, connections aren't left to crypto/tls because OpenSSL
+// isn't there, or must not be loaded.
+func TestSettingsKernelFIPS(t *testing.T) {
+	for kernel, left := range map[string]bool{"0\n": true, "1\n": false} {
+		name := filepath.Join(t.TempDir(), "fips_enabled")
+		if err := os.WriteFile(name, []byte(kernel), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, env := range []string{"OSSL_LIBRARY=/nonexistent", "OSSL_MODE=off"} {
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), envKernel+"="+name, "OSSL_FIPS=", env)
+			if err := cmd.Run(); (err == nil) != left || err != nil && cmd.ProcessState.ExitCode() != 1 {
+				t.Errorf("%s, fips_enabled is %q: %v", env, kernel, err)
+			}
+		}
 	}
 }
 
