@@ -67,8 +67,8 @@ func judgeLinked(p *inspect.Program, stderr io.Writer) error {
 	}
 	switch built, _, _ := strings.Cut(p.GoVersion, " "); { // without experiments
 	case v.OK && built != "" && p.Unchanged != nil && goversion.Compare(built, p.Unchanged.Go) != 0:
-		return fmt.Errorf("the program was removed: its crypto/tls is that of %s, and the rest of %s: run eval \"$(ossl go env)\" again",
-			p.Unchanged.Go, built)
+		return fmt.Errorf("the program was removed: its crypto/tls is that of %s, and the rest of %s: "+
+			"run eval \"$(ossl go env)\" again", p.Unchanged.Go, built)
 	case v.OK:
 		return nil
 	case p.Unchanged == nil:
