@@ -11,10 +11,16 @@ import (
 	"github.com/ossl-go/ossl/cmd/ossl/internal/gofarm"
 )
 
+// goFlags are the flags of the command.
+type goFlags struct {
+	gofarm.Options
+	source   string
+	settings string
+	examine  bool // a linked program
+}
+
 func goCommand() *cobra.Command {
-	o := gofarm.Options{}
-	var source, settings string
-	var examine bool
+	f := &goFlags{}
 	cmd := &cobra.Command{
 		Use:   "go [flags] COMMAND [ARGS...]",
 		Short: "Build any Go program, unchanged, with its TLS on the host's OpenSSL",
@@ -61,69 +67,7 @@ The exit status is the go tool's.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			own := ""
-			if len(args) == 1 {
-				own = args[0]
-			}
-			if own == "env" {
-				defer func() {
-					if err != nil { // else eval "$(ossl go env)" && make would go on with the stock Go
-						fmt.Fprintln(cmd.OutOrStdout(), "false")
-					}
-				}()
-			}
-			if o.Mode != "prefer" && o.Mode != "require" {
-				return usageError(fmt.Sprintf("--mode is %q, but must be prefer or require", o.Mode))
-			}
-			if examine {
-				return examineLinked(args, cmd.ErrOrStderr())
-			}
-			if own == "clean" {
-				n, err := gofarm.Clean()
-				if err == nil {
-					fmt.Fprintf(cmd.ErrOrStderr(), "GOROOTs removed: %d\n", n)
-				}
-				return err
-			}
-			t, err := gofarm.Find(cmd.Context(), args)
-			if err != nil {
-				return err
-			}
-			if o.Source, err = gofarm.FindSource(cmd.Context(), source); err != nil {
-				return err
-			}
-			if settings != "" {
-				if o.Settings, err = gofarm.ReadSettings(settings); err != nil {
-					return err
-				}
-			}
-			plan, err := gofarm.NewPlan(cmd.Context(), t, &o)
-			if err != nil {
-				return err
-			}
-			if own == "diff" {
-				text, err := plan.Diff()
-				if err == nil {
-					_, err = cmd.OutOrStdout().Write(text)
-				}
-				return err
-			}
-			if err := plan.Make(cmd.Context()); err != nil {
-				return err
-			}
-			ossl, err := os.Executable()
-			if err != nil {
-				return err
-			}
-			if own == "env" {
-				for _, e := range plan.Environment(ossl) {
-					fmt.Fprintf(cmd.OutOrStdout(), "export %s=%s\n", e[0], gofarm.Quote(e[1]))
-				}
-				return nil
-			}
-			return plan.Exec(ossl, args)
-		},
+		RunE: f.run,
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		if errors.As(err, new(*pflag.NotExistError)) {
@@ -133,11 +77,76 @@ The exit status is the go tool's.`,
 	})
 	flags := cmd.Flags()
 	flags.SetInterspersed(false)
-	flags.StringVar(&o.Mode, "mode", "prefer", "`MODE` of the programs: prefer or require")
-	flags.StringVar(&settings, "settings", "", "`FILE` of settings for the programs: sessions, ticket keys, kernel TLS, a policy")
-	flags.StringVar(&source, "source", "", "`FOLDER` of ossl's sources; the default is what this command was built from")
-	flags.BoolVar(&o.UnknownGo, "unknown-go", false, "try a version of Go with which ossl was not tested")
-	flags.BoolVar(&examine, "examine-linked", false, "")
+	flags.StringVar(&f.Mode, "mode", "prefer", "`MODE` of the programs: prefer or require")
+	flags.StringVar(&f.settings, "settings", "", "`FILE` of settings for the programs: sessions, ticket keys, kernel TLS, a policy")
+	flags.StringVar(&f.source, "source", "", "`FOLDER` of ossl's sources; the default is what this command was built from")
+	flags.BoolVar(&f.UnknownGo, "unknown-go", false, "try a version of Go with which ossl was not tested")
+	flags.BoolVar(&f.examine, "examine-linked", false, "")
 	_ = flags.MarkHidden("examine-linked")
 	return cmd
+}
+
+// run runs the command. Its error reaches the eval of "ossl go env".
+func (f *goFlags) run(cmd *cobra.Command, args []string) (err error) {
+	own := ""
+	if len(args) == 1 {
+		own = args[0]
+	}
+	if own == "env" {
+		defer func() {
+			if err != nil { // else eval "$(ossl go env)" && make would go on with the stock Go
+				fmt.Fprintln(cmd.OutOrStdout(), "false")
+			}
+		}()
+	}
+	if f.Mode != "prefer" && f.Mode != "require" {
+		return usageError(fmt.Sprintf("--mode is %q, but must be prefer or require", f.Mode))
+	}
+	if f.examine {
+		return examineLinked(args, cmd.ErrOrStderr())
+	}
+	if own == "clean" {
+		n, err := gofarm.Clean()
+		if err == nil {
+			fmt.Fprintf(cmd.ErrOrStderr(), "GOROOTs removed: %d\n", n)
+		}
+		return err
+	}
+	t, err := gofarm.Find(cmd.Context(), args)
+	if err != nil {
+		return err
+	}
+	if f.Source, err = gofarm.FindSource(cmd.Context(), f.source); err != nil {
+		return err
+	}
+	if f.settings != "" {
+		if f.Settings, err = gofarm.ReadSettings(f.settings); err != nil {
+			return err
+		}
+	}
+	plan, err := gofarm.NewPlan(cmd.Context(), t, &f.Options)
+	if err != nil {
+		return err
+	}
+	if own == "diff" {
+		text, err := plan.Diff()
+		if err == nil {
+			_, err = cmd.OutOrStdout().Write(text)
+		}
+		return err
+	}
+	if err := plan.Make(cmd.Context()); err != nil {
+		return err
+	}
+	ossl, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if own == "env" {
+		for _, e := range plan.Environment(ossl) {
+			fmt.Fprintf(cmd.OutOrStdout(), "export %s=%s\n", e[0], gofarm.Quote(e[1]))
+		}
+		return nil
+	}
+	return plan.Exec(ossl, args)
 }
