@@ -40,13 +40,14 @@ or the one that go.mod asks for. Three commands, without arguments, are ossl's o
 
 How: the go tool gets a GOROOT of links to Go's own, in the user's cache, in which crypto/tls hands the
 methods of its connections to ossl. Whatever imports crypto/tls is built with it. QUIC stays with
-crypto/tls. The programs need cgo and OpenSSL's run-time library.
+crypto/tls. The programs need OpenSSL's run-time library, and to be built cgo or, with CGO_ENABLED=0,
+a released ossl (Linux, amd64 and arm64).
 
 OpenSSL can't honour some configurations, such as TLS 1.0. --mode decides about their connections:
 
   prefer    crypto/tls makes them. Each reason is counted, and written to standard error once
-  require   the handshake fails with the reason. A program that can't load OpenSSL, since it is built
-            without cgo or linked statically, isn't built
+  require   the handshake fails with the reason. A program that can't load OpenSSL, such as one that is
+            linked statically, isn't built
 
 The environment of such a program:
 
