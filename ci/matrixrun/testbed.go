@@ -218,6 +218,9 @@ func (b *testbed) run(ctx context.Context, p planned, args []string) (*row, erro
 	}
 	start := time.Now()
 	for _, bin := range b.binaries {
+		if b.nocgo && bin.adapter && (bin.goOnly || p.version.rowsLike() != "3.5") {
+			continue
+		}
 		if bin.fips && p.mode.run != "FIPS" || bin.adapter && !p.adapters() || !bin.adapter && p.mode.apiOnly && !bin.ofAPI(p.mode) {
 			continue
 		}
