@@ -2,7 +2,9 @@ package ossl
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/asn1"
 	"encoding/binary"
 	"errors"
@@ -18,7 +20,7 @@ import (
 // the same cache doesn't offer the session, and forgets it.
 
 // sessionMark is the beginning of ossl's entry in SessionState.Extra.
-const sessionMark = "ossl session 3\x00"
+const sessionMark = "ossl session 4\x00"
 
 // errNoSession is the error for sessions that ossl has not made, or that were cut short.
 var errNoSession = errors.New("ossl: no session")
@@ -30,6 +32,7 @@ type clientSession struct {
 	der            []byte
 	ocsp, scts     []byte
 	chain          []byte // as libssl.Conn.Message packs it
+	roots          []byte // rootHashes of the chains that were verified; none if InsecureSkipVerify was set
 	identity       *clientIdentity
 	parsed         clientIdentity // for identity, without an allocation
 }
@@ -59,7 +62,7 @@ func (s *clientSession) marshal() []byte {
 		flags, identity = flags|sessionAsked, *s.identity
 	}
 	b = append(b, flags)
-	for _, part := range [][]byte{s.der, s.ocsp, s.scts, s.chain, identity.leaf, identity.request} {
+	for _, part := range [][]byte{s.der, s.ocsp, s.scts, s.chain, s.roots, identity.leaf, identity.request} {
 		b = binary.BigEndian.AppendUint32(b, uint32(len(part)))
 		b = append(b, part...)
 	}
@@ -78,7 +81,7 @@ func parseClientSession(b []byte) (*clientSession, error) {
 		s.identity = &s.parsed
 	}
 	b = b[5:]
-	for _, part := range []*[]byte{&s.der, &s.ocsp, &s.scts, &s.chain, &s.parsed.leaf, &s.parsed.request} {
+	for _, part := range []*[]byte{&s.der, &s.ocsp, &s.scts, &s.chain, &s.roots, &s.parsed.leaf, &s.parsed.request} {
 		if len(b) < 4 || uint64(binary.BigEndian.Uint32(b)) > uint64(len(b)-4) {
 			return nil, errNoSession
 		}
@@ -134,8 +137,37 @@ func (h *handshake) loadSession() []byte {
 		cache.Put(key, nil)
 		return nil
 	}
+	if !c.context().config.InsecureSkipVerify && !s.verifiedBy(chains) {
+		return nil
+	}
 	h.offered = &storedSession{certs: certs, chains: chains, ocsp: s.ocsp, scts: s.scts, group: s.group, identity: s.identity}
 	return s.der
+}
+
+// verifiedBy reports whether one of the chains ends with a root that the server was verified by when the
+// session was made. If none does, VerifyPeerCertificate, which isn't called when a session is resumed, has
+// not seen any of them: crypto/tls doesn't offer such a session either.
+func (s *clientSession) verifiedBy(chains [][]*x509.Certificate) bool {
+	return slices.ContainsFunc(chains, func(chain []*x509.Certificate) bool {
+		root := sha256.Sum256(chain[len(chain)-1].Raw)
+		for known := range slices.Chunk(s.roots, sha256.Size) {
+			if bytes.Equal(known, root[:]) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// rootHashes returns the hashes of the roots of chains.
+func rootHashes(chains [][]*x509.Certificate) (hashes []byte) {
+	for _, chain := range chains {
+		if len(chain) > 0 { // callbacks had the list
+			root := sha256.Sum256(chain[len(chain)-1].Raw)
+			hashes = append(hashes, root[:]...)
+		}
+	}
+	return hashes
 }
 
 // noteIdentity remembers the client's answer to a CertificateRequest, for the sessions to come.
@@ -220,7 +252,7 @@ func (c *Conn) keepSessions(sessions []libssl.Session) {
 	if err != nil {
 		return
 	}
-	packed := libssl.PackChain(chain)
+	packed, roots := libssl.PackChain(chain), rootHashes(c.state.VerifiedChains)
 	for _, s := range sessions {
 		kept := clientSession{
 			version: c.state.Version,
@@ -230,6 +262,7 @@ func (c *Conn) keepSessions(sessions []libssl.Session) {
 			ocsp:    c.state.OCSPResponse,
 			scts:    scts,
 			chain:   packed,
+			roots:   roots,
 
 			identity: c.identity,
 		}

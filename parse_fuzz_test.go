@@ -45,7 +45,7 @@ func FuzzStaple(f *testing.F) {
 func FuzzClientSession(f *testing.F) {
 	f.Add((&clientSession{version: tls.VersionTLS13, group: 29, der: []byte{0x30, 0}, chain: []byte{0, 0, 0, 1, 0x30}}).marshal())
 	f.Add((&clientSession{der: []byte{1}, chain: []byte{4}, identity: &clientIdentity{[]byte{5}, []byte{6}}}).marshal())
-	f.Add((&clientSession{der: []byte{1}, ocsp: []byte{2}, scts: []byte{3}, chain: []byte{4}}).marshal())
+	f.Add((&clientSession{der: []byte{1}, ocsp: []byte{2}, scts: []byte{3}, chain: []byte{4}, roots: make([]byte, 32)}).marshal())
 	f.Add([]byte(sessionMark))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, err := parseClientSession(b)
