@@ -179,9 +179,15 @@ func (p *Plan) Make(ctx context.Context) error {
 	dir := filepath.Dir(p.Root)
 	err := os.MkdirAll(dir, 0o755)
 	if err == nil {
-		err = checkOwner(dir) // else another user could have made the farm
+		err = checkOwner(dir, os.Stat) // else another user could have made the farm
 	}
-	if err == nil && !p.made() {
+	switch {
+	case err != nil:
+	case p.made():
+		if checkOwner(p.Root, os.Lstat) != nil { // it may be from a time when others could write to the folder
+			err = fmt.Errorf("another user may have made or changed %s: remove it", p.Root)
+		}
+	default:
 		files, wrong := p.Files()
 		if wrong != nil {
 			return wrong
@@ -290,16 +296,17 @@ func write(name string, data []byte, mode fs.FileMode) error {
 
 // removeHalfMade removes the folders of processes that were killed.
 func removeHalfMade(dir string) {
-	old, _ := filepath.Glob(filepath.Join(dir, halfMade+"*"))
-	for _, name := range old {
-		if info, err := os.Stat(name); err == nil && time.Since(info.ModTime()) > time.Hour {
-			_ = os.RemoveAll(name)
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && strings.HasPrefix(e.Name(), halfMade) && time.Since(info.ModTime()) > time.Hour {
+			_ = os.RemoveAll(filepath.Join(dir, e.Name()))
 		}
 	}
 }
 
-// Clean removes the user's farms, and returns their number.
-func Clean() (int, error) {
+// Clean removes the user's farms, and returns their number. It removes nothing else, since another user may
+// have put a link to any folder there.
+func Clean() (n int, err error) {
 	dir, err := Dir()
 	if err != nil {
 		return 0, err
@@ -308,10 +315,15 @@ func Clean() (int, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, err
 	}
-	for i, e := range entries {
-		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
-			return i, err
+	for _, e := range entries {
+		name := filepath.Join(dir, e.Name())
+		if _, err := os.Stat(filepath.Join(name, stateFile)); err != nil && !strings.HasPrefix(e.Name(), halfMade) {
+			continue
 		}
+		if err := os.RemoveAll(name); err != nil {
+			return n, err
+		}
+		n++
 	}
-	return len(entries), nil
+	return n, nil
 }

@@ -82,6 +82,67 @@ func TestMake(t *testing.T) {
 	}
 }
 
+// TestFolders: the names of folders may have any characters that the go command allows.
+func TestFolders(t *testing.T) {
+	const odd = `a[b]*? $HOME "it's" `
+	root := filepath.Join(t.TempDir(), odd)
+	p, err := plan(t, func(tc *Toolchain, _ *Options) {
+		if err := os.Symlink(tc.Root, root); err != nil {
+			t.Fatal(err)
+		}
+		setRoot(tc, root)
+		t.Setenv("XDG_CACHE_HOME", filepath.Join(t.TempDir(), odd))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Make(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(filepath.Join(p.Root, p.tools, "link"), "-V=full").CombinedOutput()
+	if err != nil || !strings.HasPrefix(string(out), "link version ") {
+		t.Errorf("the linker: %v\n%s", err, out)
+	}
+	farm := Toolchain{p.Root, filepath.Join(p.Root, p.tools), p.toolchain.Version}
+	if got, err := farm.real(); got != p.toolchain || err != nil {
+		t.Errorf("the toolchain of the farm is %v, %v, want %v", got, err, p.toolchain)
+	}
+}
+
+// TestFarmOfOthers: a farm that another user may have made isn't used, and Clean removes nothing but farms.
+func TestFarmOfOthers(t *testing.T) {
+	p, err := plan(t, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Make(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	moved, kept := p.Root+"-moved", filepath.Join(filepath.Dir(p.Root), "mine")
+	if err := os.Mkdir(kept, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func() error{
+		"a link": func() error { return errors.Join(os.Rename(p.Root, moved), os.Symlink(moved, p.Root)) },
+		"a folder that others can write": func() error {
+			return errors.Join(os.RemoveAll(p.Root), os.RemoveAll(moved), p.Make(t.Context()), os.Chmod(p.Root, 0o777))
+		},
+	} {
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Make(t.Context()); err == nil || !strings.Contains(err.Error(), "remove it") {
+			t.Errorf("%s is used: %v", name, err)
+		}
+	}
+	if _, err := Clean(); err != nil {
+		t.Error(err)
+	}
+	if entries, err := os.ReadDir(filepath.Dir(p.Root)); err != nil || len(entries) != 1 || entries[0].Name() != "mine" {
+		t.Errorf("Clean leaves %v, %v", entries, err)
+	}
+}
+
 // TestMakeFails: nothing half made remains.
 func TestMakeFails(t *testing.T) {
 	p, err := plan(t, nil)

@@ -6,6 +6,7 @@ import (
 	"embed"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -37,22 +38,22 @@ const module = "github.com/ossl-go/ossl"
 // is a program.
 func readGo(goroot string) (map[string][]byte, error) {
 	dir := filepath.Join(goroot, "src", "crypto", "tls")
-	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	if err != nil {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	if len(names) == 0 {
-		return nil, fmt.Errorf("crypto/tls has no sources in %s: install Go with its standard library", dir)
-	}
 	files := map[string][]byte{}
-	for _, name := range names {
-		base := filepath.Base(name)
-		if base == "generate_cert.go" || strings.HasSuffix(base, "_test.go") {
+	for _, e := range entries {
+		name := e.Name()
+		if name == "generate_cert.go" || strings.HasSuffix(name, "_test.go") || !strings.HasSuffix(name, ".go") {
 			continue
 		}
-		if files[base], err = os.ReadFile(name); err != nil {
+		if files[name], err = os.ReadFile(filepath.Join(dir, name)); err != nil {
 			return nil, err
 		}
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("crypto/tls has no sources in %s: install Go with its standard library", dir)
 	}
 	return files, nil
 }

@@ -2,7 +2,7 @@ package gofarm
 
 import (
 	"fmt"
-	"os"
+	"io/fs"
 
 	"github.com/ossl-go/ossl/internal/unchanged/settings"
 )
@@ -19,9 +19,10 @@ func checkSettings(text []byte) error {
 	return f.CheckBuilt()
 }
 
-// checkOwner returns an error if another user could have put a folder there, or a file into it.
-func checkOwner(dir string) error {
-	info, err := os.Stat(dir)
+// checkOwner returns an error if another user could have put a folder there, or a file into it. stat is os.Stat
+// or os.Lstat.
+func checkOwner(dir string, stat func(string) (fs.FileInfo, error)) error {
+	info, err := stat(dir)
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func FindSource(ctx context.Context, dir string) (Source, error) {
 			"name the tree by --source")
 	}
 	tree := filepath.Dir(file)
-	if err := checkOwner(tree); err != nil {
+	if err := checkOwner(tree, os.Stat); err != nil {
 		return Source{}, fmt.Errorf("the sources that this ossl was built from can't be used (%w): name them by --source", err)
 	}
 	return sourceIn(tree, "(devel)")

@@ -76,7 +76,7 @@ func (t Toolchain) real() (Toolchain, error) {
 	if err != nil {
 		return t, err
 	}
-	t.Root = strings.TrimSpace(string(state))
+	t.Root = strings.TrimSuffix(string(state), "\n")
 	t.ToolDir = filepath.Join(t.Root, tools)
 	return t, nil
 }
