@@ -103,7 +103,7 @@ func TestFolders(t *testing.T) {
 	if err != nil || !strings.HasPrefix(string(out), "link version ") {
 		t.Errorf("the linker: %v\n%s", err, out)
 	}
-	farm := Toolchain{p.Root, filepath.Join(p.Root, p.tools), p.toolchain.Version}
+	farm := Toolchain{Root: p.Root, ToolDir: filepath.Join(p.Root, p.tools), Version: p.toolchain.Version}
 	if got, err := farm.real(); got != p.toolchain || err != nil {
 		t.Errorf("the toolchain of the farm is %v, %v, want %v", got, err, p.toolchain)
 	}

@@ -70,6 +70,32 @@ func TestProgramWithoutCgo(t *testing.T) {
 	run(t, dir, nil, ossl, "inspect", "--require", "require", out)
 }
 
+// plainOverlay returns the name of an overlay for the farm in root that takes ossl out of crypto/tls.
+func plainOverlay(t *testing.T, root string) string {
+	t.Helper()
+	facade := filepath.Join(root, "src/crypto/tls/ossl_facade.go")
+	text, err := os.ReadFile(facade)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, overlay := filepath.Join(t.TempDir(), "plain.go"), filepath.Join(t.TempDir(), "overlay.json")
+	for name, data := range map[string]string{
+		plain:   strings.Replace(string(text), `_ "`+osslPath+`/hook"`, "", 1),
+		overlay: `{"Replace": {"` + facade + `": "` + plain + `"}}`,
+	} {
+		if err := os.WriteFile(name, []byte(data), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return overlay
+}
+
+// rootOf returns the GOROOT in the output of "ossl go env".
+func rootOf(environment string) string {
+	root, _, _ := strings.Cut(strings.SplitAfter(environment, "GOROOT='")[1], "'")
+	return root
+}
+
 // TestLostEngine: no program is built with plain crypto/tls in silence.
 func TestLostEngine(t *testing.T) {
 	ossl := build(t)
@@ -79,7 +105,7 @@ func TestLostEngine(t *testing.T) {
 		return append([]string{ossl, "go", "--source", repository, "--mode", mode}, args...)
 	}
 	environment := run(t, dir, env, command("prefer", "env")...)
-	root, _, _ := strings.Cut(strings.SplitAfter(environment, "GOROOT='")[1], "'")
+	root := rootOf(environment)
 	within := append([]string{"sh", "-c", `eval "$0" && exec "$@"`, environment}, command("prefer", "env")...)
 	if again := run(t, dir, env, within...); again != environment {
 		t.Errorf("within the environment, env prints %s", again)
@@ -96,21 +122,7 @@ func TestLostEngine(t *testing.T) {
 			command("require", "build", "-o", out, ".")...)
 		run(t, dir, nil, ossl, "inspect", "--require", "require", out)
 	}
-	facade := filepath.Join(root, "src/crypto/tls/ossl_facade.go")
-	text, err := os.ReadFile(facade)
-	if err != nil {
-		t.Fatal(err)
-	}
-	plain := filepath.Join(t.TempDir(), "plain.go")
-	overlay := filepath.Join(t.TempDir(), "overlay.json")
-	for name, data := range map[string]string{
-		plain:   strings.Replace(string(text), `_ "`+osslPath+`/hook"`, "", 1),
-		overlay: `{"Replace": {"` + facade + `": "` + plain + `"}}`,
-	} {
-		if err := os.WriteFile(name, []byte(data), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	overlay := plainOverlay(t, root)
 	const static = "-ldflags=-linkmode=external -extldflags=-static"
 	for name, c := range map[string]struct {
 		mode    string
@@ -121,6 +133,7 @@ func TestLostEngine(t *testing.T) {
 	}{
 		"stripped":                {"prefer", nil, []string{"-ldflags=-s -w"}, false, ""},
 		"trimpath":                {"require", nil, []string{"-trimpath"}, false, ""},
+		"long arguments":          {"require", nil, []string{"-ldflags=-X=main.x=" + strings.Repeat("x", 40_000)}, false, ""},
 		"c-shared":                {"require", nil, []string{"-buildmode=c-shared"}, false, ""},
 		"without cgo":             {"prefer", []string{"CGO_ENABLED=0", "GOARCH=386"}, nil, false, "without cgo"},
 		"without cgo, require":    {"require", []string{"CGO_ENABLED=0", "GOARCH=386"}, nil, true, "mode_require_needs_CGO_ENABLED_1"},
@@ -184,5 +197,48 @@ func main() {
 	const want = "remote error: tls: handshake failure\n"
 	if out != want+want {
 		t.Errorf("the program prints %q", out)
+	}
+	ours := []string{ossl, "go", "--source", repository, "--mode", "require"}
+	root := rootOf(run(t, dir, []string{"GOWORK=off"}, append(ours, "env")...))
+	out, err := tryTo(dir, []string{"GOWORK=off", "GOFLAGS="}, append(ours, "build", "-overlay="+plainOverlay(t, root), ".")...)
+	if err == nil || !strings.Contains(out, "the linked program lacks ossl") {
+		t.Errorf("with an overlay: %v\n%s", err, out)
+	}
+}
+
+// TestEmbedded: a program embeds another one with another mark, so that its own is unknown.
+func TestEmbedded(t *testing.T) {
+	ossl := build(t)
+	dir := t.TempDir()
+	env := []string{"GOWORK=off", "GOFLAGS="}
+	command := func(mode string, args ...string) []string {
+		return append([]string{ossl, "go", "--source", repository, "--mode", mode}, args...)
+	}
+	run(t, "testdata/tiny", env, command("prefer", "build", "-o", filepath.Join(dir, "inner"), ".")...)
+	for name, text := range map[string]string{
+		"go.mod": "module example.org/outer\n\ngo 1.26.0\n",
+		"main.go": `package main
+
+import (
+	"crypto/tls"
+	_ "embed"
+)
+
+//go:embed inner
+var inner string
+
+func main() {
+	_, err := tls.Dial("tcp", inner, nil)
+	println(err.Error())
+}
+`} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(t, dir, env, command("prefer", "build", ".")...)
+	out, err := tryTo(dir, env, command("require", "build", ".")...)
+	if err == nil || !strings.Contains(out, "it embeds another program") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
