@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/ossl-go/ossl/cmd/ossl/internal/inspect"
 )
@@ -87,5 +88,30 @@ module          example.org/a v1.2.3, package example.org/a/b
 		Do: "build it with 'ossl go --mode require'"}, p})
 	if out.String() != want {
 		t.Errorf("got\n%swant\n%s", &out, want)
+	}
+}
+
+// TestInspectControls: no text of a program or a process reaches the terminal's control characters, C1's neither.
+func TestInspectControls(t *testing.T) {
+	const hostile = "a\x1b[31m\u009b31m\x7f\u0085\x00b\nmode            require"
+	report := &inspect.Report{Mode: hostile, Left: []inspect.Reason{{Text: hostile, Count: 1}}}
+	p := &inspect.Process{PID: 12, Name: hostile, Report: report}
+	r := &inspectedProcess{p.Judge(""), p}
+	var text, asJSON bytes.Buffer
+	writeProcess(&text, r)
+	if err := writeJSON(&asJSON, inspectResult{Process: r}); err != nil {
+		t.Fatal(err)
+	}
+	for _, out := range []string{text.String(), asJSON.String()} {
+		if i := strings.IndexFunc(out, func(r rune) bool { return r != '\n' && unicode.IsControl(r) }); i >= 0 {
+			t.Errorf("a control character at %d of %q", i, out)
+		}
+		if strings.Contains(out, "\nmode            require") {
+			t.Errorf("a forged line in %q", out)
+		}
+	}
+	var read struct{ Process struct{ Name string } }
+	if err := json.Unmarshal(asJSON.Bytes(), &read); err != nil || read.Process.Name != hostile {
+		t.Errorf("%q, %v", read.Process.Name, err)
 	}
 }

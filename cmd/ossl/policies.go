@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -177,12 +178,22 @@ func completePolicies(n int) func(*cobra.Command, []string, string) ([]string, c
 	}
 }
 
+// controls are the characters that could control a terminal and that package json doesn't escape.
+var controls = regexp.MustCompile("[\x7f-\u009f]")
+
 // writeJSON writes a value as indented JSON.
 func writeJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
+	var text strings.Builder
+	e := json.NewEncoder(&text)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
-	return e.Encode(v)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, controls.ReplaceAllStringFunc(text.String(), func(c string) string {
+		return fmt.Sprintf(`\u%04x`, []rune(c)[0])
+	}))
+	return err
 }
 
 // writeIndented writes text in lines that begin with n spaces.
