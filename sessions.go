@@ -58,6 +58,9 @@ func sessionPolicy(config *tls.Config, fips bool, names [][]byte) [32]byte {
 	if fips {
 		h.Write([]byte("FIPS"))
 	}
+	if config.VerifyPeerCertificate != nil { // which isn't called for a resumed session
+		h.Write([]byte("VerifyPeerCertificate"))
+	}
 	return [32]byte(h.Sum(nil))
 }
 

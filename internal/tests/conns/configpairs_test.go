@@ -33,6 +33,7 @@ func TestConfigurationPairs(t *testing.T) {
 	nothing := edit{"nothing", func(*tls.Config) {}}
 	late := edit{"late", func(c *tls.Config) { c.Time = func() time.Time { return time.Now().AddDate(200, 0, 0) } }}
 	twin := tlstest.NewAuthorityOf(tlstest.P384, tlstest.CA().Cert.Subject.CommonName, nil, nil)
+	renewed := tlstest.NewAuthority(tlstest.CA().Cert.Subject.CommonName, nil, nil) // with the same key
 	others := edit{"other roots", func(c *tls.Config) { c.RootCAs = tlstest.OtherCA().Pool() }}
 	insecure := edit{"InsecureSkipVerify", tlstest.InsecureSkipVerify}
 	edits := map[tlstest.Role][]edit{
@@ -43,7 +44,7 @@ func TestConfigurationPairs(t *testing.T) {
 		},
 		tlstest.ServerRole: {nothing, {"VerifyConnection", tlstest.DenyConn}},
 	}
-	for i, pool := range []*x509.CertPool{tlstest.CA().Pool(), tlstest.OtherCA().Pool(), twin.Pool()} {
+	for i, pool := range []*x509.CertPool{tlstest.CA().Pool(), renewed.Pool(), twin.Pool()} {
 		for _, mode := range []tls.ClientAuthType{tls.RequireAnyClientCert, tls.RequireAndVerifyClientCert} {
 			e := edit{fmt.Sprintf("%v %d", mode, i), func(c *tls.Config) { c.ClientAuth, c.ClientCAs = mode, pool }}
 			edits[tlstest.ServerRole] = append(edits[tlstest.ServerRole], e, deny(e))
