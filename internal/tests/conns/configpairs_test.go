@@ -66,7 +66,8 @@ func TestConfigurationPairs(t *testing.T) {
 	}
 	for _, version := range versions {
 		for role, ours := range ossls {
-			// run makes two connections with one configuration, and one with the other. It returns "+" for each one accepted.
+			// run makes two connections with one configuration, and one with the other. It returns the numbers of those
+			// that were accepted.
 			run := func(ours end, inPlace bool, a, b edit) (accepted string) {
 				cc, sc := tlstest.Resuming(version)
 				sc.Certificates = []tls.Certificate{cert}
@@ -84,14 +85,14 @@ func TestConfigurationPairs(t *testing.T) {
 						c.VerifyPeerCertificate, c.VerifyConnection = second.VerifyPeerCertificate, second.VerifyConnection
 					}
 					own[role] = c
-					make := func(r tlstest.Role) tlstest.End {
+					endOf := func(r tlstest.Role) tlstest.End {
 						end := stds[r]
 						if r == role {
 							end = ours
 						}
 						return func(conn net.Conn) tlstest.Conn { return end(conn, own[r]) }
 					}
-					if _, _, err := tlstest.TryVisit(make(tlstest.ClientRole), make(tlstest.ServerRole)); err == nil {
+					if _, _, err := tlstest.TryVisit(endOf(tlstest.ClientRole), endOf(tlstest.ServerRole)); err == nil {
 						accepted += fmt.Sprint(i)
 					}
 				}

@@ -70,7 +70,7 @@ func TestProgramWithoutCgo(t *testing.T) {
 	run(t, dir, nil, ossl, "inspect", "--require", "require", out)
 }
 
-// plainOverlay returns the name of an overlay for the farm in root that takes ossl out of crypto/tls.
+// plainOverlay returns the name of an overlay for the farm in root. With it, crypto/tls lacks ossl.
 func plainOverlay(t *testing.T, root string) string {
 	t.Helper()
 	facade := filepath.Join(root, "src/crypto/tls/ossl_facade.go")
