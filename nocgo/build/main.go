@@ -1,5 +1,5 @@
-// Build makes what a build of the module ossl without cgo needs, of the sources in internal/libssl: the Go
-// bindings, and an object of the C code for each processor.
+// Build makes Go bindings and objects for builds of the module ossl without cgo. Its input is the C code in
+// internal/libssl. Each processor has its own object.
 //
 //	go run github.com/ossl-go/ossl/nocgo/build [-arch LIST] -o FOLDER
 //
@@ -59,7 +59,7 @@ func main() {
 	}
 }
 
-// A tree is the C sources, and what cgo makes of them.
+// A tree is the C sources and cgo's output for them.
 type tree struct {
 	dir       string // internal/libssl
 	scratch   string

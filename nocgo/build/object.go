@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// compile is how the object is compiled: nothing in it depends on a folder or a day, and it has only what
-// Go's linker can link.
+// compile has the compiler's flags. With them, the object depends on no folder and no day, and Go's linker
+// can link it.
 var compile = []string{"-c", "-O2", "-fPIC", "-fvisibility=hidden", "-g0", "-w", "-fno-asynchronous-unwind-tables",
 	"-fno-unwind-tables", "-fno-stack-protector", "-frandom-seed=ossl", "-D_cgo_topofstack=ossl_top_of_stack", "-I."}
 

@@ -5,8 +5,8 @@
 //	crypto/tls/internal/core  crypto/tls's files, with a field and a branch in Conn's methods
 //	crypto/tls/internal/ossl  ossl's packages
 //
-// So whoever imports crypto/tls gets ossl, and Go's tools need no flag. The linker is a script that has
-// the command ossl examine the program that Go's linker has made.
+// So every package that imports crypto/tls gets ossl, and Go's tools need no flag. The linker is a script by which
+// the command ossl examines the program that Go's linker has made.
 package gofarm
 
 import (
@@ -247,7 +247,7 @@ func (p *Plan) build(ctx context.Context, files map[string][]byte) (err error) {
 // link makes a farm's links and its linker.
 func (p *Plan) link(farm string) error {
 	t, tools := p.toolchain, p.tools
-	// The folders that the farm has itself. What else is in them are links.
+	// The farm's own folders. Everything else in them is a link.
 	own := map[string]bool{".": true, "src": true, "src/crypto": true, "src/crypto/tls": true, "src/crypto/tls/internal": true}
 	for dir := filepath.ToSlash(tools); dir != "."; dir = filepath.ToSlash(filepath.Dir(dir)) {
 		own[dir] = true

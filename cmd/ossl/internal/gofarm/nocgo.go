@@ -24,8 +24,8 @@ import _ "crypto/tls/internal/ossl/nocgo"
 `
 
 // addNocgo adds the files for programs that are built without cgo: the object of ossl's C code, and purego's
-// runtime part. It adds none if the source has no object: then such programs are crypto/tls's, or don't
-// compile, by their mode.
+// runtime part. It adds none if there is no object in the source. In that case the programs' connections are
+// crypto/tls's, or the programs don't compile, depending on the mode.
 func (s *Source) addNocgo(ctx context.Context, files map[string][]byte) error {
 	dir := filepath.Join(s.Dir, "nocgo")
 	if s.module != nil {

@@ -26,7 +26,7 @@ type Source struct {
 }
 
 // FindSource returns the sources from which the command ossl itself was built: of the released module, as the
-// go command has it in its cache, or the working tree. dir, if it isn't empty, is the folder instead.
+// go command keeps it in its cache, or the working tree. dir, if it isn't empty, is the folder instead.
 func FindSource(ctx context.Context, dir string) (Source, error) {
 	if dir != "" {
 		return sourceIn(dir, "(devel)")
