@@ -5,8 +5,8 @@
 //	crypto/tls/internal/core  crypto/tls's files, with a field and a branch in Conn's methods
 //	crypto/tls/internal/ossl  ossl's packages
 //
-// So every package that imports crypto/tls gets ossl, and Go's tools need no flag. The linker is a script by which
-// the command ossl examines the program that Go's linker has made.
+// So every package that imports crypto/tls gets ossl, and Go's tools need no flag. The linker is a
+// script: it runs Go's linker, and then the command ossl, which examines the program.
 package gofarm
 
 import (
@@ -51,7 +51,7 @@ type Plan struct {
 	marker    marker
 }
 
-// NewPlan returns the plan for a farm. The farm's name has a hash of all that the farm depends on.
+// NewPlan returns the plan for a farm. The farm's name contains a hash of all its inputs.
 func NewPlan(ctx context.Context, t Toolchain, o *Options) (*Plan, error) {
 	p := &Plan{options: o, toolchain: t}
 	var err error

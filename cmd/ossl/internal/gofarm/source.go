@@ -87,7 +87,7 @@ func ownModule() *debug.Module {
 	return nil
 }
 
-// download returns a module's folder in the go command's cache, and checks that it has m's hash, if m has one.
+// download returns a module's folder in the go command's cache, and compares its hash with m's, if that is set.
 // The go command compares it with the checksum database's.
 func download(ctx context.Context, m *debug.Module) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", m.Path+"@"+m.Version)
