@@ -11,8 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 	"weak"
-
-	"github.com/ossl-go/ossl/internal/stdtls"
 )
 
 // The functions here have crypto/tls's names and signatures. Each compiles its *tls.Config and copies
@@ -120,14 +118,14 @@ func entryWith(config *tls.Config, opts *options) (*compiledConfig, error) {
 }
 
 // context returns the Context for config, of which c is the entry. The caller must call leave. It
-// takes no lock if there is a Context: with many certificates a fingerprint takes long.
+// takes no lock if there is a Context.
 //
 // A configuration must not be changed once it is in use, except by SetSessionTicketKeys. If it was changed
 // nevertheless, for example if InsecureSkipVerify was set back to false, the Context of its old values must
 // not be used.
 func (c *compiledConfig) context(config *tls.Config) (*sharedContext, error) {
 	last := c.last.Load()
-	if last != nil && last.used.Fingerprint == string(stdtls.Fingerprint(config)) && last.enter() {
+	if last != nil && last.used.Matches(config) && last.enter() {
 		return last, nil
 	}
 	if err := checkServerName(config.ServerName); err != nil { // the Context is without it

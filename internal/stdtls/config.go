@@ -37,6 +37,30 @@ func NewSnapshot(config *tls.Config) *Snapshot {
 	return s
 }
 
+// Matches reports whether config has the snapshot's fingerprint. It builds none: with many
+// certificates that takes long, and connections are made more often than configurations.
+func (s *Snapshot) Matches(config *tls.Config) bool {
+	own, other := unsafe.Pointer(s.Config), unsafe.Pointer(config)
+	if keys := ticketKeysLayout(); keys.ok {
+		mu := (*sync.RWMutex)(unsafe.Add(other, keys.mutex))
+		mu.RLock()
+		defer mu.RUnlock()
+		if !sameBytes(unsafe.Add(own, keys.keys), unsafe.Add(other, keys.keys), unsafe.Sizeof(uintptr(0))) {
+			return false
+		}
+	}
+	for _, f := range configLayout().fields {
+		if !f.same(unsafe.Add(own, f.offset), unsafe.Add(other, f.offset)) {
+			return false
+		}
+	}
+	if config.ClientCAs == nil {
+		return true
+	}
+	roots, _ := PoolRoots(config.ClientCAs)
+	return sameHeader(s.roots, roots)
+}
+
 // Fingerprint returns bytes that identify a configuration, except for its ServerName: clients often
 // differ in that alone. Otherwise two configurations with the same fingerprint are equivalent:
 // numbers and strings have equal values, and functions, interfaces, maps and pointers are identical.
@@ -78,9 +102,14 @@ var FingerprintsAreComplete = sync.OnceValue(func() bool {
 
 // A configField is an exported field of tls.Config.
 type configField struct {
-	offset, size uintptr
-	// appendTo appends the field at p to a fingerprint.
-	appendTo func(b []byte, p unsafe.Pointer) []byte
+	offset uintptr
+	fieldKind
+}
+
+// A fieldKind has the functions for the fields of a type.
+type fieldKind struct {
+	appendTo func(b []byte, p unsafe.Pointer) []byte // appends the field at p to a fingerprint
+	same     func(p, q unsafe.Pointer) bool          // reports whether it would append the same for p and q
 }
 
 var configLayout = sync.OnceValue(func() (layout struct {
@@ -92,7 +121,7 @@ var configLayout = sync.OnceValue(func() (layout struct {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		if f.IsExported() && f.Name != "ServerName" {
-			layout.fields = append(layout.fields, configField{f.Offset, f.Type.Size(), appenderOf(f.Type)})
+			layout.fields = append(layout.fields, configField{f.Offset, kindOf(f.Type)})
 			continue
 		}
 		switch f.Name {
@@ -105,41 +134,67 @@ var configLayout = sync.OnceValue(func() (layout struct {
 	return layout
 })
 
-// appenderOf returns the function that appends a field of this type to a fingerprint. Strings, and
-// slices of strings or numbers, are appended by their contents; certificates by appendCertificate;
+// kindOf returns the functions for fields of this type. Strings, and slices of strings or numbers, are
+// appended and compared by their contents; certificates by appendCertificate and sameCertificate;
 // everything else by its bytes: numbers, flags, and pointers to values that must not be changed.
-func appenderOf(t reflect.Type) func([]byte, unsafe.Pointer) []byte {
+func kindOf(t reflect.Type) fieldKind {
 	switch {
 	case t.Kind() == reflect.String:
-		return func(b []byte, p unsafe.Pointer) []byte { return appendText(b, *(*string)(p)) }
+		return fieldKind{
+			func(b []byte, p unsafe.Pointer) []byte { return appendText(b, *(*string)(p)) },
+			func(p, q unsafe.Pointer) bool { return *(*string)(p) == *(*string)(q) },
+		}
 	case t == reflect.TypeFor[[]string]():
-		return func(b []byte, p unsafe.Pointer) []byte {
-			list := *(*[]string)(p)
-			b = appendLength(b, len(list), list == nil)
-			for _, s := range list {
-				b = appendText(b, s)
-			}
-			return b
-		}
+		return listKind(func(b []byte, s *string) []byte { return appendText(b, *s) }, func(s, r *string) bool { return *s == *r })
 	case t == reflect.TypeFor[[]tls.Certificate]():
-		return func(b []byte, p unsafe.Pointer) []byte {
-			list := *(*[]tls.Certificate)(p)
-			b = appendLength(b, len(list), list == nil)
-			for i := range list {
-				b = appendCertificate(b, &list[i])
-			}
-			return b
-		}
+		return listKind(appendCertificate, sameCertificate)
 	case t.Kind() == reflect.Slice && isNumber(t.Elem().Kind()):
 		size := t.Elem().Size()
-		return func(b []byte, p unsafe.Pointer) []byte {
-			list := *(*[]byte)(p) // really of another type; its length counts elements
-			b = appendLength(b, len(list), list == nil)
-			return appendBytes(b, unsafe.Pointer(unsafe.SliceData(list)), uintptr(len(list))*size)
+		return fieldKind{
+			func(b []byte, p unsafe.Pointer) []byte {
+				list := *(*[]byte)(p) // really of another type; its length counts elements
+				b = appendLength(b, len(list), list == nil)
+				return appendBytes(b, unsafe.Pointer(unsafe.SliceData(list)), uintptr(len(list))*size)
+			},
+			func(p, q unsafe.Pointer) bool {
+				list, other := *(*[]byte)(p), *(*[]byte)(q) // likewise
+				return len(list) == len(other) && (list == nil) == (other == nil) && sameBytes(unsafe.Pointer(unsafe.SliceData(list)),
+					unsafe.Pointer(unsafe.SliceData(other)), uintptr(len(list))*size)
+			},
 		}
 	}
 	size := t.Size()
-	return func(b []byte, p unsafe.Pointer) []byte { return appendBytes(b, p, size) }
+	return fieldKind{
+		func(b []byte, p unsafe.Pointer) []byte { return appendBytes(b, p, size) },
+		func(p, q unsafe.Pointer) bool { return sameBytes(p, q, size) },
+	}
+}
+
+// listKind returns the functions for slices, from those for their elements.
+func listKind[T any](appendTo func([]byte, *T) []byte, same func(a, b *T) bool) fieldKind {
+	return fieldKind{
+		func(b []byte, p unsafe.Pointer) []byte {
+			list := *(*[]T)(p)
+			b = appendLength(b, len(list), list == nil)
+			for i := range list {
+				b = appendTo(b, &list[i])
+			}
+			return b
+		},
+		func(p, q unsafe.Pointer) bool { return sameList(*(*[]T)(p), *(*[]T)(q), same) },
+	}
+}
+
+func sameList[T any](list, other []T, same func(a, b *T) bool) bool {
+	if len(list) != len(other) || (list == nil) != (other == nil) {
+		return false
+	}
+	for i := range list {
+		if !same(&list[i], &other[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 func isNumber(k reflect.Kind) bool { return k >= reflect.Bool && k <= reflect.Float64 }
@@ -149,6 +204,10 @@ func appendBytes(b []byte, p unsafe.Pointer, size uintptr) []byte {
 		return b
 	}
 	return append(b, unsafe.Slice((*byte)(p), size)...)
+}
+
+func sameBytes(p, q unsafe.Pointer, size uintptr) bool {
+	return size == 0 || string(unsafe.Slice((*byte)(p), size)) == string(unsafe.Slice((*byte)(q), size))
 }
 
 func appendLength(b []byte, n int, null bool) []byte {
@@ -169,6 +228,11 @@ func appendHeader[T any](b []byte, s []T) []byte {
 	return appendLength(b, len(s), s == nil)
 }
 
+// sameHeader reports whether appendHeader appends the same for two slices.
+func sameHeader[T any](s, r []T) bool {
+	return unsafe.SliceData(s) == unsafe.SliceData(r) && len(s) == len(r)
+}
+
 // appendCertificate appends the address of each part of a certificate: neither keys nor encodings
 // are compared by their contents. Of the two lists that NewSnapshot copies, it appends the
 // addresses of the elements.
@@ -183,6 +247,16 @@ func appendCertificate(b []byte, cert *tls.Certificate) []byte {
 	b = appendHeader(b, cert.SupportedSignatureAlgorithms)
 	b = appendHeader(b, cert.OCSPStaple)
 	return binary.NativeEndian.AppendUint64(b, uint64(uintptr(unsafe.Pointer(cert.Leaf))))
+}
+
+// sameCertificate reports whether appendCertificate appends the same for two certificates.
+func sameCertificate(a, b *tls.Certificate) bool {
+	sameDER := func(a, b *[]byte) bool { return sameHeader(*a, *b) }
+	return sameList(a.Certificate, b.Certificate, sameDER) &&
+		sameBytes(unsafe.Pointer(&a.PrivateKey), unsafe.Pointer(&b.PrivateKey), unsafe.Sizeof(a.PrivateKey)) &&
+		sameHeader(a.SupportedSignatureAlgorithms, b.SupportedSignatureAlgorithms) &&
+		sameHeader(a.OCSPStaple, b.OCSPStaple) &&
+		sameList(a.SignedCertificateTimestamps, b.SignedCertificateTimestamps, sameDER) && a.Leaf == b.Leaf
 }
 
 // TicketKeys returns the key material that crypto/tls keeps of the secrets given to

@@ -87,6 +87,11 @@ func TestFingerprint(t *testing.T) {
 			t.Errorf("%s has the fingerprint of %s", name, same)
 		}
 		seen[mark(c)] = name
+		for what, other := range map[string]*tls.Config{"the unchanged one": base, "it": c, "its copy": c.Clone()} {
+			if NewSnapshot(c).Matches(other) != (mark(c) == mark(other)) || NewSnapshot(other).Matches(c) != (mark(c) == mark(other)) {
+				t.Errorf("%s: Matches differs from fingerprints, with %s", name, what)
+			}
+		}
 		if mark(c) != mark(c.Clone()) {
 			t.Errorf("%s: a copy has another fingerprint", name)
 		}
@@ -94,15 +99,33 @@ func TestFingerprint(t *testing.T) {
 	runtime.KeepAlive(keep)
 
 	// Changed in place, which programs shouldn't do.
-	before := mark(base)
+	before, snapshot := mark(base), NewSnapshot(base)
 	base.Certificates[0] = tlstest.ServerCert(tlstest.P384)
-	if mark(base) == before {
+	if mark(base) == before || snapshot.Matches(base) {
 		t.Error("a certificate replaced in place makes no difference")
 	}
-	before = mark(base)
+	before, snapshot = mark(base), NewSnapshot(base)
 	base.ClientCAs.AddCert(tlstest.OtherCA().Cert)
-	if mark(base) == before {
+	if mark(base) == before || snapshot.Matches(base) {
 		t.Error("a certificate added to ClientCAs makes no difference")
+	}
+}
+
+// TestMatchesAllocatesNothing: connections are compared with their configuration's snapshot.
+func TestMatchesAllocatesNothing(t *testing.T) {
+	config := tlstest.ServerConfig(func(c *tls.Config) {
+		c.ClientCAs, c.NextProtos = tlstest.CA().Pool(), []string{"a", "b"}
+		for range 99 {
+			c.Certificates = append(c.Certificates, c.Certificates[0])
+		}
+	})
+	snapshot := NewSnapshot(config)
+	if n := testing.AllocsPerRun(100, func() {
+		if !snapshot.Matches(config) {
+			t.Error("a configuration doesn't match its snapshot")
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
 	}
 }
 
