@@ -101,6 +101,12 @@ func (c *counters) locked(f func(c *counters)) {
 	f(c)
 }
 
+// open returns the number of open connections.
+func (c *counters) open() (n int64) {
+	c.locked(func(c *counters) { n = int64(c.opened - c.closed) })
+	return n
+}
+
 func (c *counters) handshake(h HandshakeStats, took time.Duration) {
 	if c.handshakes == nil {
 		c.handshakes = make(map[HandshakeStats]uint64)
@@ -108,6 +114,9 @@ func (c *counters) handshake(h HandshakeStats, took time.Duration) {
 	}
 	c.handshakes[h]++
 	c.opened++
+	if c == &process.counters {
+		memory.rose(&memory.open, int64(c.opened-c.closed))
+	}
 	key := durationKey{h.Server, h.Resumption != NotResumed}
 	if c.durations[key] == nil {
 		c.durations[key] = new(histogram)

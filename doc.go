@@ -26,6 +26,9 @@
 // With OpenSSL 3.0 and later, OSSL_SLIM=off turns off a shortcut that makes handshakes cheaper and
 // changes nothing else: the slim library context of docs/ARCHITECTURE.md.
 //
+// After a burst of hundreds of handshakes or connections, ossl makes glibc return the free memory to
+// the system, with malloc_trim(3), unless the environment has OSSL_TRIM=off.
+//
 // OpenSSL's libssl runs the handshake. Afterwards ossl takes the connection over if it can, and
 // seals and opens its records itself, with OpenSSL's libcrypto. [WithRecordPath] or the environment
 // variable OSSL_RECORDS (auto, libssl, direct) changes that.

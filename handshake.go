@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/ossl-go/ossl/internal/gate"
 	"github.com/ossl-go/ossl/internal/heldkey"
 	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/netio"
@@ -42,7 +43,8 @@ type handshake struct {
 	c   *Conn
 	ctx context.Context // the caller's
 
-	next sequel
+	next  sequel
+	place *gate.Gate // of WithMaxHandshakes, if the handshake has a place there
 
 	// Set by callbackContext.
 	forCallbacks context.Context    // nil until a callback needs it
@@ -151,6 +153,9 @@ func (h *handshake) end() {
 	if h.holdsThread {
 		pausedThreads.Leave(nil)
 	}
+	if h.place != nil {
+		h.place.Leave(nil)
+	}
 	if h.c.handshakeErr == errPanicked {
 		h.c.release()
 	}
@@ -171,7 +176,12 @@ func (h *handshake) run() error {
 		if err := h.fill(); err != nil {
 			return err
 		}
+		if err := h.takePlace(); err != nil {
+			return err
+		}
 	}
+	memory.begin()
+	defer memory.end()
 	for {
 		step, err := h.step()
 		if err != nil {
@@ -187,6 +197,19 @@ func (h *handshake) run() error {
 			return err
 		}
 	}
+}
+
+// takePlace waits for a place among the servers' handshakes, if WithMaxHandshakes bounds them.
+func (h *handshake) takePlace() error {
+	places := h.c.context().opts.handshakes
+	if places == nil {
+		return nil
+	}
+	if err := places.Enter(nil, h.wait); err != nil {
+		return err
+	}
+	h.place = places
+	return nil
 }
 
 // answer reads the input or makes the decision that the next step needs.

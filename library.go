@@ -38,7 +38,7 @@ type LibraryInfo struct {
 
 // Library loads OpenSSL, if that has not happened yet, and describes it. The error wraps
 // [ErrUnavailable] if no usable library is found, or is a [*ConfigError] if OSSL_FIPS or
-// OSSL_SLIM has an unknown value.
+// OSSL_SLIM or OSSL_TRIM has an unknown value.
 func Library() (LibraryInfo, error) {
 	lib, err := loadLibrary("")
 	if err != nil {
@@ -93,6 +93,9 @@ func (e *libraryLoadError) Unwrap() error { return e.err }
 func loadLibrary(spec string) (*libssl.Library, error) {
 	if slim := os.Getenv(libssl.EnvSlim); slim != "" && slim != "off" {
 		return nil, &ConfigError{Field: libssl.EnvSlim, Reason: fmt.Sprintf("%q is not %q", slim, "off")}
+	}
+	if trim := os.Getenv(envTrim); trim != "" && trim != "off" {
+		return nil, &ConfigError{Field: envTrim, Reason: fmt.Sprintf("%q is not %q", trim, "off")}
 	}
 	lib, err := libssl.Load(spec)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/ossl-go/ossl/internal/gate"
 	"github.com/ossl-go/ossl/internal/negotiate"
 	"github.com/ossl-go/ossl/session"
 )
@@ -39,7 +40,8 @@ type options struct {
 	tickets13   bool          // of WithTLS13Tickets
 	ring        *session.Ring // of WithTicketKeys
 	lifetime    time.Duration
-	unsigned    bool // for clients without signature_algorithms: unsigned.go
+	handshakes  *gate.Gate // of WithMaxHandshakes, or nil
+	unsigned    bool       // for clients without signature_algorithms: unsigned.go
 	fips        bool
 	roots       *Roots // of FIPS mode; nil for the system's
 	clientRoots *Roots
@@ -298,6 +300,22 @@ func WithSessionLifetime(lifetime time.Duration) Option {
 				maxSessionLifetime)}
 		}
 		o.lifetime = lifetime
+		return nil
+	}
+}
+
+// WithMaxHandshakes bounds the handshakes that the Context's servers run at once, those with configurations
+// that GetConfigForClient returns included. A client that begins one more waits until another handshake
+// ends, or until its own handshake's context or deadline does. A handshake under way takes about 100 KB
+// of memory. It begins when the ClientHello has arrived, and ends with the client's last message: servers
+// should set a deadline, so that clients which don't go on give up their places. With this option, no
+// callback may wait for another handshake of the same Context. Without it there is no bound.
+func WithMaxHandshakes(n int) Option {
+	return func(o *options) error {
+		if n < 1 {
+			return &ConfigError{Field: "WithMaxHandshakes", Reason: fmt.Sprintf("%d is not positive", n)}
+		}
+		o.handshakes = gate.New(n)
 		return nil
 	}
 }

@@ -169,7 +169,7 @@ func (p planned) environment() []string {
 	for _, entry := range os.Environ() {
 		name, _, _ := strings.Cut(entry, "=")
 		switch name {
-		case "OSSL_LIBRARY", "OSSL_RECORDS", "OSSL_FIPS", "OSSL_TEST_FIPS", "OSSL_TEST_SESSIONS", "OSSL_SLIM",
+		case "OSSL_LIBRARY", "OSSL_RECORDS", "OSSL_FIPS", "OSSL_TEST_FIPS", "OSSL_TEST_SESSIONS", "OSSL_SLIM", "OSSL_TRIM",
 			"LD_LIBRARY_PATH", "OPENSSL_CONF", "OPENSSL_MODULES", "OPENSSL_ENGINES":
 			continue // a person's own would decide for every row
 		}

@@ -160,6 +160,7 @@ const environment = `Programs on the library, and this command, read these envir
   OSSL_RECORDS     who encrypts after the handshake: "libssl", "direct" (ossl, or the connection
                    fails), or "auto" (the default: ossl if it can)
   OSSL_SLIM        "off": no slim library context, which only makes handshakes cheaper
+  OSSL_TRIM        "off": free memory of C stays with the process after a burst of handshakes
   OSSL_TRACE       "stderr" or a file: the messages of each handshake are printed to it
   OSSL_KEYLOG      a file that gets the keys of all connections, to decrypt a capture with
                    Wireshark; refused in FIPS mode

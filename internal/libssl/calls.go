@@ -34,6 +34,12 @@ func borrowed(p *c_uint8_t, n c_size_t) []byte {
 // it.
 func HeapInUse() uint64 { return uint64(c_ossl_heap_in_use()) }
 
+// CanTrimHeap reports whether TrimHeap does something.
+func CanTrimHeap() bool { return c_ossl_heap_trim(0) == 1 }
+
+// TrimHeap gives free memory on the C heap back to the system, if the C library is glibc.
+func TrimHeap() { c_ossl_heap_trim(1) }
+
 // ask reports for each group, and then for each signature algorithm, whether the library has it or, in
 // FIPS mode, the module. There is at least one.
 func ask(groups, signatures []string, fips bool) ([]bool, error) {

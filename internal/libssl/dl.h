@@ -63,4 +63,7 @@ int dl_privileged(void);
 /* Returns the address of glibc's mallinfo2(3), or NULL. */
 void *dl_mallinfo(void);
 
+/* Returns the address of glibc's malloc_trim(3), or NULL. */
+void *dl_malloc_trim(void);
+
 #endif

@@ -92,6 +92,8 @@ int dl_privileged(void)
 
 void *dl_mallinfo(void) { return dlsym(RTLD_DEFAULT, "mallinfo2"); }
 
+void *dl_malloc_trim(void) { return dlsym(RTLD_DEFAULT, "malloc_trim"); }
+
 /* The address range of the object that holds an address, and its path, "" for the program. */
 typedef struct {
 	uintptr_t of, from, to;

@@ -106,3 +106,5 @@ int dl_static(void) { return 0; }
 int dl_privileged(void) { return 0; } /* no program here runs with more rights than the user who started it */
 
 void *dl_mallinfo(void) { return NULL; }
+
+void *dl_malloc_trim(void) { return NULL; }

@@ -169,3 +169,13 @@ size_t ossl_heap_in_use(void)
 	m = mallinfo();
 	return m.uordblks + m.hblkhd;
 }
+
+int ossl_heap_trim(int do_it)
+{
+	int (*trim)(size_t);
+
+	*(void **)&trim = dl_malloc_trim();
+	if (trim && do_it)
+		trim(0);
+	return trim != NULL;
+}

@@ -253,6 +253,13 @@ int ossl_error_kind(unsigned long code, int *number);
 size_t ossl_heap_in_use(void);
 
 /*
+ * Gives free memory on the C heap back to the system, if do_it is set. Returns 0 if malloc_trim(3) is
+ * missing: other C libraries than glibc need none. The call takes up to a second, if thousands of
+ * handshakes have left free memory, and holds the lock of one arena at a time.
+ */
+int ossl_heap_trim(int do_it);
+
+/*
  * Makes a context. p: borrow. errors: OSSL_MAX_ERRORS codes, filled on failure. failed: set to the
  * name of the setting that libssl refused (static). Returns give (ossl_ctx_free) or NULL.
  * SSL_CTX_new(3).
