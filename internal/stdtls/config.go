@@ -121,7 +121,11 @@ var configLayout = sync.OnceValue(func() (layout struct {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		if f.IsExported() && f.Name != "ServerName" {
-			layout.fields = append(layout.fields, configField{f.Offset, kindOf(f.Type)})
+			kind := kindOf(f.Type)
+			if f.Name == "SessionTicketKey" {
+				kind = secretKind
+			}
+			layout.fields = append(layout.fields, configField{f.Offset, kind})
 			continue
 		}
 		switch f.Name {
@@ -168,6 +172,19 @@ func kindOf(t reflect.Type) fieldKind {
 		func(b []byte, p unsafe.Pointer) []byte { return appendBytes(b, p, size) },
 		func(p, q unsafe.Pointer) bool { return sameBytes(p, q, size) },
 	}
+}
+
+// secretKind is for SessionTicketKey. If it is not set, crypto/tls's servers put a random value into it.
+var secretKind = fieldKind{
+	func(b []byte, p unsafe.Pointer) []byte { secret := secretAt(p); return append(b, secret[:]...) },
+	func(p, q unsafe.Pointer) bool { return secretAt(p) == secretAt(q) },
+}
+
+func secretAt(p unsafe.Pointer) [32]byte {
+	if secret := *(*[32]byte)(p); !randomTicketKey(secret) {
+		return secret
+	}
+	return [32]byte{}
 }
 
 // listKind returns the functions for slices, from those for their elements.

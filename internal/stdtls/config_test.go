@@ -111,6 +111,24 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
+// TestFingerprintAfterUse: a server of crypto/tls, which changes the configuration, leaves the
+// fingerprint as it is.
+func TestFingerprintAfterUse(t *testing.T) {
+	config := tlstest.ServerConfig(func(c *tls.Config) { c.SessionTicketsDisabled = false })
+	before, snapshot := string(Fingerprint(config)), NewSnapshot(config)
+	a, b := tlstest.Buffered()
+	tlstest.Shake(t, tls.Client(a, tlstest.ClientConfig(func(c *tls.Config) {
+		c.ServerName, c.ClientSessionCache = tlstest.ServerName, tls.NewLRUClientSessionCache(1)
+	})), tls.Server(b, config))
+	//lint:ignore SA1019 deprecated, and still honoured by crypto/tls
+	if config.SessionTicketKey == [32]byte{} {
+		t.Fatal("crypto/tls doesn't change SessionTicketKey: secretKind isn't needed")
+	}
+	if string(Fingerprint(config)) != before || !snapshot.Matches(config) || !NewSnapshot(config).Matches(config) {
+		t.Error("the fingerprint has changed")
+	}
+}
+
 // TestMatchesAllocatesNothing: connections are compared with their configuration's snapshot.
 func TestMatchesAllocatesNothing(t *testing.T) {
 	config := tlstest.ServerConfig(func(c *tls.Config) {
