@@ -35,12 +35,14 @@ func compileContext(config *tls.Config, o *options, parent *Context) (*Context, 
 	if err := libssl.AskNames(false); noMemory(err) { // without the names there would be less to offer
 		return nil, libraryError(err)
 	}
-	c := &Context{opts: o, chosen: newContextCache(), pausesToVerify: lib.Number >= libssl.Version3_0}
+	c := &Context{opts: o, pausesToVerify: lib.Number >= libssl.Version3_0}
 	if parent != nil {
 		c.creds, c.observer = parent.creds, parent.observer
 	} else {
-		c.creds, c.observer = newCredentialCache(), &observer{events: o.events, labels: o.labels}
+		c.observer = &observer{events: o.events, labels: o.labels}
+		c.creds = newCredentialCache(c.observer, o.certificates)
 	}
+	c.chosen = newContextCache(c.observer, o.configurations)
 	if c.config, err = checkedConfig(config, o); err != nil {
 		return nil, err
 	}

@@ -55,8 +55,24 @@ type counters struct {
 	opened     uint64                     // guarded by mu
 	closed     uint64                     // guarded by mu
 
-	chains        chain.Counts
-	read, written atomic.Uint64
+	chains                       chain.Counts
+	certificates, configurations cacheCounts
+	read, written                atomic.Uint64
+}
+
+// cacheCounts count for a cache whose entries are expensive to make.
+type cacheCounts struct{ misses, evictions atomic.Uint64 }
+
+func (c *cacheCounts) stats() ConversionCacheStats {
+	return ConversionCacheStats{c.misses.Load(), c.evictions.Load()}
+}
+
+// countCache increments a count of the Context and of the process.
+func (o *observer) countCache(of func(*counters) *atomic.Uint64) {
+	of(&o.counters).Add(1)
+	if o != &process {
+		of(&process.counters).Add(1)
+	}
 }
 
 type durationKey struct{ server, resumed bool }

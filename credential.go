@@ -15,6 +15,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ossl-go/ossl/internal/chain"
@@ -30,9 +31,16 @@ import (
 // tls.Certificate, whose contents may change. Since an entry contains a private key, it is removed
 // if it has not been used for a while: the certificate was replaced.
 type credentialCache struct {
-	mu     sync.Mutex
-	now    func() time.Time
-	recent recentMap[credentialKey, *libssl.Credential] // guarded by mu
+	mu       sync.Mutex
+	now      func() time.Time
+	recent   recentMap[credentialKey, *cachedCredential] // guarded by mu
+	observer *observer
+}
+
+// A cachedCredential is made by the first handshake that needs it. Others wait for that.
+type cachedCredential struct {
+	mu   sync.Mutex // held while it is made
+	cred atomic.Pointer[libssl.Credential]
 }
 
 type credentialKey struct {
@@ -42,9 +50,15 @@ type credentialKey struct {
 	schemes string // the schemesKey of the key's signature algorithms, if they are limited
 }
 
-func newCredentialCache() *credentialCache {
-	c := &credentialCache{now: time.Now}
-	c.recent.max, c.recent.idle = maxCredentials, contextIdle
+func newCredentialCache(o *observer, most int64) *credentialCache {
+	c := &credentialCache{now: time.Now, observer: o}
+	c.recent.max, c.recent.newcomers, c.recent.idle = most, most, contextIdle
+	c.recent.evicted = func() { o.countCache(func(c *counters) *atomic.Uint64 { return &c.certificates.evictions }) }
+	c.recent.expired = func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.recent.expire(c.now())
+	}
 	return c
 }
 
@@ -90,26 +104,39 @@ func (r *credentialRule) limit(schemes []tls.SignatureScheme) ([]tls.SignatureSc
 
 // get returns the credential for cert, for a Context with this rule.
 func (c *credentialCache) get(cert *tls.Certificate, rule *credentialRule) (*libssl.Credential, error) {
+	e := new(cachedCredential)
 	key, cacheable := keyOf(cert, rule)
 	if cacheable {
-		now := c.now()
-		c.mu.Lock()
-		cred, ok := c.recent.get(key, now)
-		c.mu.Unlock()
-		if ok {
+		e = c.entry(key, cert)
+		if cred := e.cred.Load(); cred != nil {
 			return cred, nil
 		}
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if cred := e.cred.Load(); cred != nil {
+		return cred, nil
+	}
+	c.observer.countCache(func(c *counters) *atomic.Uint64 { return &c.certificates.misses })
 	own := *cert // cert belongs to the user and must not change
 	cred, err := newCredential(&own, rule)
-	if err != nil || !cacheable {
-		return cred, err
+	if err == nil { // a failure is not remembered
+		e.cred.Store(cred)
 	}
+	return cred, err
+}
+
+// entry returns the entry for a certificate.
+func (c *credentialCache) entry(key credentialKey, cert *tls.Certificate) *cachedCredential {
 	now := c.now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.recent.put(key, cred, now)
-	return cred, nil
+	e, ok := c.recent.get(key, now)
+	if !ok {
+		e = new(cachedCredential)
+		c.recent.put(key, e, certificateSize(cert), now)
+	}
+	return e
 }
 
 func keyOf(cert *tls.Certificate, rule *credentialRule) (key credentialKey, ok bool) {

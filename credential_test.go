@@ -19,15 +19,19 @@ import (
 func TestRecentMap(t *testing.T) {
 	now := time.Now()
 	var dropped []string
-	m := recentMap[int, string]{max: 3, idle: time.Hour, drop: func(v string) { dropped = append(dropped, v) }}
+	evicted := 0
+	m := recentMap[int, string]{max: 3, newcomers: 3, idle: time.Hour, drop: func(v string) { dropped = append(dropped, v) },
+		evicted: func() { evicted++ }}
 	is := func(what string, keys []int, gone ...string) {
 		t.Helper()
 		var have []int
 		for key := range m.entries {
 			have = append(have, key)
 		}
-		if slices.Sort(have); !slices.Equal(have, keys) || !slices.Equal(dropped, gone) || m.order.Len() != len(keys) {
-			t.Errorf("%s: %v are there, %v in order, %q has gone; want %v and %q", what, have, m.order.Len(), dropped, keys, gone)
+		if slices.Sort(have); !slices.Equal(have, keys) || !slices.Equal(dropped, gone) ||
+			m.once.order.Len()+m.again.order.Len() != len(keys) || m.once.size+m.again.size != int64(len(keys)) {
+			t.Errorf("%s: %v are there, %v in size, %q has gone; want %v and %q", what, have, m.once.size+m.again.size, dropped,
+				keys, gone)
 		}
 		dropped = nil
 	}
@@ -35,33 +39,75 @@ func TestRecentMap(t *testing.T) {
 		t.Errorf("an empty map has %q", v)
 	}
 	for i := range 3 {
-		m.put(i, fmt.Sprint(i), now)
+		m.put(i, fmt.Sprint(i), 1, now)
 	}
 	is("full", []int{0, 1, 2})
 	if v, ok := m.get(0, now); !ok || v != "0" {
 		t.Errorf("0 is %q, %v", v, ok)
 	}
-	m.put(3, "3", now)
+	m.put(3, "3", 1, now)
 	is("one too many: what was used longest ago goes", []int{0, 2, 3}, "1")
-	m.put(2, "two", now.Add(time.Minute))
+	m.put(2, "two", 1, now.Add(time.Minute))
 	is("replaced", []int{0, 2, 3}, "2")
 	m.get(2, now.Add(time.Hour))
 	is("an hour", []int{0, 2, 3})
 	m.get(2, now.Add(time.Hour+time.Second))
-	is("more than an hour, at a hit", []int{2}, "0", "3")
+	is("more than an hour, at a hit", []int{2}, "3", "0")
 	m.get(7, now.Add(3*time.Hour))
 	is("more than an hour, at a miss", nil, "two")
-	m.put(8, "8", now)
-	m.put(9, "9", now.Add(2*time.Hour))
+	m.put(8, "8", 1, now)
+	m.put(9, "9", 1, now.Add(2*time.Hour))
 	is("more than an hour, at an insertion", []int{9}, "8")
 
 	// The machine has slept, and the clock was set back.
 	m.get(9, now)
 	m.get(1, tlstest.MoveClocks(now, 2*time.Hour, 0))
 	is("two hours by the wall clock", nil, "9")
-	m.put(9, "9", now)
+	m.put(9, "9", 1, now)
 	m.get(1, tlstest.MoveClocks(now, -100*time.Hour, 2*time.Hour))
 	is("two hours by the monotonic clock", nil, "9")
+
+	if evicted != 1 {
+		t.Errorf("%d were evicted, want 1", evicted)
+	}
+}
+
+// TestRecentMapSizes checks the bounds of sizes, and that values which are used once don't push out
+// those that are used again.
+func TestRecentMapSizes(t *testing.T) {
+	now := time.Now()
+	evicted := 0
+	m := recentMap[int, int]{max: 100, newcomers: 20, idle: time.Hour, evicted: func() { evicted++ }}
+	for i := range 5 { // 80 in all
+		m.put(i, i, 16, now.Add(time.Duration(i)))
+		m.get(i, now.Add(time.Duration(i)))
+	}
+	for i := range 1000 {
+		m.put(100+i, i, 10, now.Add(time.Minute))
+	}
+	for i := range 5 {
+		if _, ok := m.get(i, now.Add(time.Minute)); !ok {
+			t.Errorf("%d, which was used again, has left", i)
+		}
+	}
+	if m.once.size != 20 || m.again.size != 80 || evicted != 998 {
+		t.Errorf("the sizes are %d and %d, want 20 and 80; %d were evicted, want 998", m.once.size, m.again.size, evicted)
+	}
+	m.get(1099, now.Add(time.Minute)) // of those used once, the last
+	m.put(5, 5, 15, now.Add(time.Hour))
+	if _, ok := m.get(0, now.Add(time.Hour)); ok || m.once.size+m.again.size > 100 {
+		t.Errorf("0, which was used longest ago, is %v there; the size is %d", ok, m.once.size+m.again.size)
+	}
+	m.put(6, 6, 101, now.Add(time.Hour))
+	if _, ok := m.get(6, now.Add(time.Hour)); ok {
+		t.Error("a value larger than the map is there")
+	}
+	for i := range m.entries {
+		m.put(i, 0, 1, now.Add(time.Hour))
+	}
+	if m.once.size != int64(len(m.entries)) || m.again.size != 0 {
+		t.Errorf("%d values of size 1 have size %d and %d", len(m.entries), m.once.size, m.again.size)
+	}
 }
 
 // TestReplacedCredentialIsFreed checks that the private key of a replaced certificate is freed
@@ -136,7 +182,7 @@ func TestReloadedKey(t *testing.T) {
 
 // weakCredential returns the one credential of a cache.
 func weakCredential(c *credentialCache) weak.Pointer[libssl.Credential] {
-	return weak.Make(c.recent.order.Front().Value.(*recentEntry[credentialKey, *libssl.Credential]).value)
+	return weak.Make(c.recent.oldest().Value.(*recentEntry[credentialKey, *cachedCredential]).value.cred.Load())
 }
 
 // TestCredentialKey checks that certificates that are sent differently, or sign differently, have

@@ -15,7 +15,7 @@ import (
 
 // The functions here have crypto/tls's names and signatures. Each compiles its *tls.Config and copies
 // of it once: see contextCache. The result is remembered until the configuration is collected or
-// maxContexts others were used: a configuration whose callbacks refer to it is not collected while
+// others need the room: a configuration whose callbacks refer to it is not collected while
 // its Context is remembered.
 
 var compiled = newCompiledConfigs()
@@ -28,8 +28,8 @@ type compiledConfigs struct {
 }
 
 func newCompiledConfigs() *compiledConfigs {
-	c := &compiledConfigs{contexts: newContextCache()}
-	c.recent.max, c.recent.idle = maxContexts, math.MaxInt64
+	c := &compiledConfigs{contexts: newContextCache(&process, defaultCache)}
+	c.recent.max, c.recent.newcomers, c.recent.idle = defaultCache, defaultCache/4, math.MaxInt64
 	c.recent.drop = func(e *compiledConfig) { c.left = append(c.left, e) }
 	return c
 }
@@ -112,7 +112,7 @@ func entryWith(config *tls.Config, opts *options) (*compiledConfig, error) {
 	entry, ok := compiled.recent.get(key, now)
 	if !ok {
 		entry = &compiledConfig{opts: opts, cleanup: runtime.AddCleanup(config, forget, key)}
-		compiled.recent.put(key, entry, now)
+		compiled.recent.put(key, entry, configSize(config), now)
 	}
 	return entry, nil
 }

@@ -48,19 +48,35 @@ func (c *Conn) Freed() bool {
 	return c.engine.ssl == nil && (!ok || own.side == nil)
 }
 
-// BoundCompiled sets the number of configurations, and of their Contexts, that the drop-in functions
-// remember at most. restore undoes it.
-func BoundCompiled(n int) (restore func()) {
-	set := func(n int) {
+// BoundCompiled sets the number of configurations like config, and of their Contexts, that the drop-in
+// functions remember at most, and forgets all others. restore undoes it.
+func BoundCompiled(n int, config *tls.Config) (restore func()) {
+	set := func(most, newcomers int64) {
 		compiled.mu.Lock()
-		defer compiled.mu.Unlock()
-		compiled.recent.max = n
+		defer compiled.unlock()
+		compiled.recent.bound(most, newcomers)
 		compiled.contexts.mu.Lock()
-		defer compiled.contexts.mu.Unlock()
-		compiled.contexts.recent.max = n
+		defer compiled.contexts.unlock()
+		compiled.contexts.recent.bound(most, newcomers)
 	}
-	set(n)
-	return func() { set(maxContexts) }
+	set(0, 0)
+	most := int64(n) * configSize(config)
+	set(most, most)
+	return func() { set(defaultCache, defaultCache/4) }
+}
+
+func (m *recentMap[K, V]) bound(most, newcomers int64) {
+	m.max, m.newcomers = most, newcomers
+	for m.once.size+m.again.size > most {
+		m.remove(m.oldest())
+	}
+}
+
+// boundChosen sets the number of configurations like config that a server keeps at most.
+func (c *Context) boundChosen(n int, config *tls.Config) {
+	c.chosen.mu.Lock()
+	defer c.chosen.unlock()
+	c.chosen.recent.bound(int64(n)*configSize(config), int64(n)*configSize(config))
 }
 
 // CompiledConfigs returns the number of configurations that the drop-in functions remember.

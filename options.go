@@ -24,7 +24,9 @@ type options struct {
 	securityLevel     int
 	levelNamed        bool // WithSecurityLevel has set securityLevel
 	chainCache        int
-	chainCacheSet     bool // by WithVerifiedChainCache
+	certificates      int64 // of WithCertificateCache
+	configurations    int64 // of WithConfigurationCache
+	chainCacheSet     bool  // by WithVerifiedChainCache
 	records           RecordPath
 	recordsNamed      bool // by WithRecordPath
 	kernelTLS         bool
@@ -85,8 +87,11 @@ func newOptions(records RecordPath) *options {
 	return &options{
 		securityLevel: negotiate.DefaultSecurityLevel,
 		chainCache:    defaultChainCache,
-		records:       records,
-		lifetime:      maxSessionLifetime,
+
+		certificates:   defaultCache,
+		configurations: defaultCache,
+		records:        records,
+		lifetime:       maxSessionLifetime,
 	}
 }
 
@@ -196,6 +201,44 @@ func WithVerifiedChainCache(entries int) Option {
 			return &ConfigError{Field: "WithVerifiedChainCache", Reason: "negative"}
 		}
 		o.chainCache, o.chainCacheSet = entries, true
+		return nil
+	}
+}
+
+// WithCertificateCache sets the bound, in bytes, of the memory for certificates that GetCertificate,
+// GetClientCertificate and GetConfigForClient have returned, in OpenSSL's form. The default is 256 MB,
+// which is enough for 10,000 certificates with an intermediate each: a certificate takes 4 KB, and 4 KB
+// and four times its length for itself and each other one of its chain. A certificate is converted again,
+// which takes half a millisecond, if it has left the cache: when others need the room, or ten minutes
+// after its last use. Its key in OpenSSL's memory is cleared and freed with the next garbage collection
+// after that, which Go runs at least every two minutes, unless a connection still uses it. Entries for
+// which there was no room are counted: [ConversionCacheStats]. 0 turns the cache off.
+func WithCertificateCache(bytes int64) Option {
+	return func(o *options) error {
+		if bytes < 0 {
+			return &ConfigError{Field: "WithCertificateCache", Reason: "negative"}
+		}
+		o.certificates = bytes
+		return nil
+	}
+}
+
+// WithConfigurationCache sets the bound, in bytes, of the memory for configurations that
+// GetConfigForClient has returned, in OpenSSL's form. The default is 256 MB, of which those that were
+// used only once may take a quarter. A configuration takes 32 KB, its certificates as much as with
+// [WithCertificateCache], and 2 KB for each of ClientCAs. A configuration is compiled again, which takes
+// a millisecond, if it has left the cache: when others need the room, or ten minutes after its last
+// use. Entries for which there was no room are counted: [ConversionCacheStats]. 0 turns the cache off.
+//
+// The drop-in functions, such as [Server], have one cache with the default bound. Besides, they keep
+// what they have made of a configuration as long as the program keeps the configuration, up to the
+// same bound.
+func WithConfigurationCache(bytes int64) Option {
+	return func(o *options) error {
+		if bytes < 0 {
+			return &ConfigError{Field: "WithConfigurationCache", Reason: "negative"}
+		}
+		o.configurations = bytes
 		return nil
 	}
 }

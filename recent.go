@@ -2,35 +2,74 @@ package ossl
 
 import (
 	"container/list"
+	"crypto/tls"
 	"time"
+
+	"github.com/ossl-go/ossl/internal/stdtls"
 )
 
-// The bounds of the caches of Contexts for configurations, and of credentials for certificates. A
-// credential takes about 9 KB, and ten thousand sites need one each. A Context takes 48 KB, and many
-// programs make a configuration for each connection, which is never used again.
 const (
-	maxContexts    = 256
-	maxCredentials = 16384
+	// defaultCache is the bound of each cache in bytes: the certificates of 10,000 sites, with an
+	// intermediate each, or 5,000 configurations.
+	defaultCache = 256 << 20
 
-	// contextIdle is the time for which either is kept that nothing uses.
-	contextIdle = time.Hour
+	// contextIdle is the time for which a Context or a credential is kept that nothing uses. Both
+	// contain private keys, which may have been replaced.
+	contextIdle = 10 * time.Minute
 )
 
-// A recentMap keeps recently used values: at most max of them. Each use of the map drops the values
-// that were not used for longer than idle. The caller must hold a lock.
-type recentMap[K comparable, V any] struct {
-	max  int
-	idle time.Duration
-	drop func(V) // called with each value that leaves, if not nil
+// certificateSize returns about the memory of a credential, almost all of it in C: the key, and each
+// certificate in OpenSSL's form.
+func certificateSize(cert *tls.Certificate) int64 {
+	size := 4<<10 + len(cert.OCSPStaple)
+	for _, der := range cert.Certificate {
+		size += 4<<10 + 4*len(der)
+	}
+	return int64(size)
+}
 
-	entries map[K]*list.Element
-	order   list.List // of *recentEntry[K, V], most recently used first
+// configSize returns about the memory of a Context, most of it in C. Names of authorities take 1 to 2 KB.
+func configSize(config *tls.Config) int64 {
+	size := int64(32 << 10)
+	for i := range config.Certificates {
+		size += certificateSize(&config.Certificates[i])
+	}
+	if config.ClientCAs != nil {
+		roots, _ := stdtls.PoolRoots(config.ClientCAs)
+		size += int64(len(roots)) * 2 << 10
+	}
+	return size
+}
+
+// A recentMap keeps recently used values, up to a bound of their sizes. If there is no room, the value
+// that was used longest ago leaves. Values that were used once may be bounded more narrowly, so that
+// values which are never used again don't take all of the room. Each use of the map drops the values
+// that were not used for longer than idle, and so does expire. The caller must hold a lock.
+type recentMap[K comparable, V any] struct {
+	max, newcomers int64 // the bounds of all sizes, and of the sizes of the values that were used once
+	idle           time.Duration
+	drop           func(V) // called with each value that leaves, if not nil
+	evicted        func()  // called for each that leaves because there is no room, if not nil
+	expired        func()  // if not nil, called about when values are idle; it must call expire
+
+	entries map[K]*list.Element // of *recentEntry[K, V]
+	once    recentList          // those that were used once
+	again   recentList
+	timer   *time.Timer // of expired, or nil
+}
+
+// A recentList is in the order of use, most recently used first.
+type recentList struct {
+	order list.List // of *recentEntry[K, V]
+	size  int64
 }
 
 type recentEntry[K comparable, V any] struct {
 	key   K
 	value V
+	size  int64
 	used  time.Time
+	in    *recentList
 }
 
 // get returns the value for key, and counts as a use of it.
@@ -38,7 +77,12 @@ func (m *recentMap[K, V]) get(key K, now time.Time) (value V, ok bool) {
 	if e := m.entries[key]; e != nil {
 		entry := e.Value.(*recentEntry[K, V])
 		entry.used = now
-		m.order.MoveToFront(e)
+		if entry.in == &m.again {
+			m.again.order.MoveToFront(e)
+		} else {
+			m.take(e)
+			m.add(entry, &m.again)
+		}
 		value, ok = entry.value, true
 	}
 	m.forgetIdle(now)
@@ -52,30 +96,79 @@ func (m *recentMap[K, V]) forget(key K) {
 	}
 }
 
-// put sets the value for key.
-func (m *recentMap[K, V]) put(key K, value V, now time.Time) {
+// put sets the value for key. It leaves at once if it is larger than the bounds.
+func (m *recentMap[K, V]) put(key K, value V, size int64, now time.Time) {
 	m.forget(key)
 	m.forgetIdle(now)
-	for len(m.entries) >= m.max {
-		m.remove(m.order.Back())
+	m.add(&recentEntry[K, V]{key: key, value: value, size: size, used: now}, &m.once)
+	for m.once.size > m.newcomers || m.once.size+m.again.size > m.max {
+		e := m.once.order.Back()
+		if m.once.size <= m.newcomers {
+			e = m.oldest()
+		}
+		m.remove(e)
+		if m.evicted != nil {
+			m.evicted()
+		}
 	}
+	m.await(m.idle)
+}
+
+func (m *recentMap[K, V]) add(entry *recentEntry[K, V], to *recentList) {
 	if m.entries == nil {
 		m.entries = make(map[K]*list.Element)
 	}
-	m.entries[key] = m.order.PushFront(&recentEntry[K, V]{key, value, now})
+	entry.in = to
+	to.size += entry.size
+	m.entries[entry.key] = to.order.PushFront(entry)
 }
 
-func (m *recentMap[K, V]) forgetIdle(now time.Time) {
-	for e := m.order.Back(); e != nil && age(now, e.Value.(*recentEntry[K, V]).used) > m.idle; e = m.order.Back() {
-		m.remove(e)
-	}
+func (m *recentMap[K, V]) take(e *list.Element) *recentEntry[K, V] {
+	entry := e.Value.(*recentEntry[K, V])
+	entry.in.order.Remove(e)
+	entry.in.size -= entry.size
+	delete(m.entries, entry.key)
+	return entry
 }
 
 func (m *recentMap[K, V]) remove(e *list.Element) {
-	entry := m.order.Remove(e).(*recentEntry[K, V])
-	delete(m.entries, entry.key)
+	entry := m.take(e)
 	if m.drop != nil {
 		m.drop(entry.value)
+	}
+}
+
+// oldest returns the entry that was used longest ago, or nil if there is none.
+func (m *recentMap[K, V]) oldest() *list.Element {
+	used := func(e *list.Element) time.Time { return e.Value.(*recentEntry[K, V]).used }
+	a, b := m.once.order.Back(), m.again.order.Back()
+	if a == nil || b != nil && used(b).Before(used(a)) {
+		return b
+	}
+	return a
+}
+
+func (m *recentMap[K, V]) forgetIdle(now time.Time) {
+	for _, l := range []*recentList{&m.once, &m.again} {
+		for e := l.order.Back(); e != nil && age(now, e.Value.(*recentEntry[K, V]).used) > m.idle; e = l.order.Back() {
+			m.remove(e)
+		}
+	}
+}
+
+// await has expired called after d, if it is not to be called already.
+func (m *recentMap[K, V]) await(d time.Duration) {
+	if m.expired != nil && m.timer == nil && len(m.entries) > 0 {
+		m.timer = time.AfterFunc(d+time.Second, m.expired)
+	}
+}
+
+// expire drops the values that are idle, even if the map is not used.
+func (m *recentMap[K, V]) expire(now time.Time) {
+	m.forgetIdle(now)
+	m.timer = nil
+	if e := m.oldest(); e != nil {
+		m.await(m.idle - age(now, e.Value.(*recentEntry[K, V]).used))
 	}
 }
 

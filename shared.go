@@ -17,10 +17,11 @@ import (
 // cache and its connections are closed. The garbage collector would be late, since it doesn't see
 // that memory.
 type contextCache struct {
-	mu     sync.Mutex
-	now    func() time.Time
-	recent recentMap[sharedKey, *sharedContext] // guarded by mu
-	left   []*sharedContext                     // guarded by mu; that recent has dropped
+	mu       sync.Mutex
+	now      func() time.Time
+	recent   recentMap[sharedKey, *sharedContext] // guarded by mu
+	left     []*sharedContext                     // guarded by mu; that recent has dropped
+	observer *observer
 }
 
 type sharedKey struct {
@@ -65,10 +66,16 @@ func (e *sharedContext) leave() {
 	}
 }
 
-func newContextCache() *contextCache {
-	c := &contextCache{now: time.Now}
-	c.recent.max, c.recent.idle = maxContexts, contextIdle
+func newContextCache(o *observer, most int64) *contextCache {
+	c := &contextCache{now: time.Now, observer: o}
+	c.recent.max, c.recent.newcomers, c.recent.idle = most, most/4, contextIdle
 	c.recent.drop = func(e *sharedContext) { c.left = append(c.left, e) }
+	c.recent.evicted = func() { o.countCache(func(c *counters) *atomic.Uint64 { return &c.configurations.evictions }) }
+	c.recent.expired = func() {
+		c.mu.Lock()
+		defer c.unlock()
+		c.recent.expire(c.now())
+	}
 	return c
 }
 
@@ -93,6 +100,7 @@ func (c *contextCache) context(config *tls.Config, o *options, parent *Context) 
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.ctx == nil { // a failure is not remembered
+		c.observer.countCache(func(c *counters) *atomic.Uint64 { return &c.configurations.misses })
 		ctx, err := newContext(e.used.Config, o, parent)
 		if err != nil {
 			e.leave()
@@ -127,7 +135,7 @@ func (c *contextCache) entry(config *tls.Config, o *options, fips bool) *sharedC
 	defer c.unlock()
 	if e, ok = c.recent.get(key, now); !ok { // else another connection was quicker
 		e = newSharedContext(used)
-		c.recent.put(key, e, now)
+		c.recent.put(key, e, configSize(used.Config), now)
 	}
 	e.enter()
 	return e

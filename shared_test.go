@@ -153,7 +153,7 @@ func TestChosenIsFreed(t *testing.T) {
 		return c
 	})
 	const most = 8
-	server.chosen.recent.max = most
+	server.boundChosen(most, base)
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	var seen []*Context
 	for range 3 * most {
@@ -222,7 +222,7 @@ func TestClonesAreCompiledOnce(t *testing.T) {
 // handshake is still to come.
 func TestClonesAreFreed(t *testing.T) {
 	const most = 8
-	defer BoundCompiled(most)()
+	defer BoundCompiled(most, tlstest.ClientConfig())()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	server := contextOf(t, tlstest.ServerConfig())
 	var waiting, seen []*Conn
@@ -266,7 +266,7 @@ func TestChosenOutlivesItsPlace(t *testing.T) {
 				return chosen, nil
 			}
 		}), WithRecordPath(path))
-		server.chosen.recent.max = 1
+		server.boundChosen(1, base)
 		client := contextOf(t, tlstest.ClientConfig())
 		c, s := pair(t, client, server)
 		for range 5 {
@@ -333,7 +333,7 @@ func TestChosenStress(t *testing.T) {
 			return c, nil
 		}
 	})), contextOf(t, tlstest.ClientConfig())
-	server.chosen.recent.max = 3
+	server.boundChosen(3, bases[0])
 	var ok, failed atomic.Int64
 	var all sync.WaitGroup
 	for range 8 {

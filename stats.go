@@ -23,6 +23,10 @@ type Stats struct {
 	Records      RecordStats
 	SessionCache SessionCacheStats
 	ChainCache   ChainCacheStats
+
+	// The caches of [WithCertificateCache] and [WithConfigurationCache]; for the process, those of the
+	// drop-in functions too.
+	CertificateCache, ConfigurationCache ConversionCacheStats
 }
 
 // HandshakeStats count the handshakes that succeeded with certain parameters.
@@ -82,6 +86,12 @@ type ChainCacheStats struct {
 	Hits, Misses uint64
 }
 
+// ConversionCacheStats count for a cache of certificates or configurations in OpenSSL's form.
+type ConversionCacheStats struct {
+	Misses    uint64 // conversions
+	Evictions uint64 // of entries for which there was no room
+}
+
 // Stats returns the counts of the Context's connections. They include connections for which
 // GetConfigForClient has chosen another configuration. [Dial], [Client] and the other functions
 // that also exist in crypto/tls make Contexts of their own, whose counts only [ProcessStats] has.
@@ -108,6 +118,9 @@ func (c *counters) snapshot() Stats {
 		Broken:     failureStats(c.broken),
 		Records:    c.records,
 		ChainCache: ChainCacheStats{c.chains.Hits.Load(), c.chains.Misses.Load()},
+
+		CertificateCache:   c.certificates.stats(),
+		ConfigurationCache: c.configurations.stats(),
 	}
 	for h, n := range c.handshakes {
 		h.Count = n

@@ -33,7 +33,13 @@ func Sum(a, b ossl.Stats) ossl.Stats {
 			Hits:   a.ChainCache.Hits + b.ChainCache.Hits,
 			Misses: a.ChainCache.Misses + b.ChainCache.Misses,
 		},
+		CertificateCache:   sumOfCaches(a.CertificateCache, b.CertificateCache),
+		ConfigurationCache: sumOfCaches(a.ConfigurationCache, b.ConfigurationCache),
 	}
+}
+
+func sumOfCaches(a, b ossl.ConversionCacheStats) ossl.ConversionCacheStats {
+	return ossl.ConversionCacheStats{Misses: a.Misses + b.Misses, Evictions: a.Evictions + b.Evictions}
 }
 
 // sumOf adds the counts of the elements of a and b that are equal otherwise.

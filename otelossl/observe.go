@@ -24,6 +24,7 @@ const (
 	recordsKey    = attribute.Key("ossl.record_path")
 	operationKey  = attribute.Key("ossl.session_cache.operation")
 	resultKey     = attribute.Key("ossl.cache.result")
+	cacheKey      = attribute.Key("ossl.cache.name")
 )
 
 // instruments are the instruments for statistics, which are read when metrics are collected.
@@ -31,6 +32,7 @@ type instruments struct {
 	handshakes, failures, broken metric.Int64ObservableCounter
 	records, kernel, io          metric.Int64ObservableCounter
 	sessions, chains             metric.Int64ObservableCounter
+	conversions, evictions       metric.Int64ObservableCounter
 	open                         metric.Int64ObservableUpDownCounter
 }
 
@@ -51,6 +53,10 @@ func observe(meter metric.Meter, source metrics.Source) (metric.Registration, er
 	in.io = counter("ossl.io", "By", "Application data that was read and written.")
 	in.sessions = counter("ossl.session_cache.operations", "{operation}", "Calls of a server's session cache.")
 	in.chains = counter("ossl.chain_cache.lookups", "{lookup}", "Look-ups in the cache of verified certificate chains.")
+	in.conversions = counter("ossl.conversions", "{conversion}",
+		"Certificates and configurations that were converted for OpenSSL.")
+	in.evictions = counter("ossl.conversion.evictions", "{eviction}",
+		"Converted certificates and configurations that have left their cache since it had no room.")
 	open, err := meter.Int64ObservableUpDownCounter("ossl.active_connections", metric.WithUnit("{connection}"),
 		metric.WithDescription("Connections whose handshake has succeeded and that are not closed."))
 	if refused = errors.Join(refused, err); refused != nil {
@@ -62,7 +68,7 @@ func observe(meter metric.Meter, source metrics.Source) (metric.Registration, er
 			in.report(observation{o, n.Name}, n.Stats)
 		}
 		return nil
-	}, in.handshakes, in.failures, in.broken, in.records, in.kernel, in.io, in.sessions, in.chains, in.open)
+	}, in.handshakes, in.failures, in.broken, in.records, in.kernel, in.io, in.sessions, in.chains, in.conversions, in.evictions, in.open)
 }
 
 func (in *instruments) report(o observation, s ossl.Stats) {
@@ -93,6 +99,10 @@ func (in *instruments) report(o observation, s ossl.Stats) {
 	o.count(in.sessions, c.PutErrors, operationKey.String("put"), resultKey.String("error"))
 	o.count(in.chains, s.ChainCache.Hits, resultKey.String("hit"))
 	o.count(in.chains, s.ChainCache.Misses, resultKey.String("miss"))
+	o.count(in.conversions, s.CertificateCache.Misses, cacheKey.String("certificates"))
+	o.count(in.conversions, s.ConfigurationCache.Misses, cacheKey.String("configurations"))
+	o.count(in.evictions, s.CertificateCache.Evictions, cacheKey.String("certificates"))
+	o.count(in.evictions, s.ConfigurationCache.Evictions, cacheKey.String("configurations"))
 }
 
 // An observation is of the Contexts with a name.

@@ -38,6 +38,9 @@ var known = ossl.Stats{
 	Records:      ossl.RecordStats{Direct: 9, Libssl: 10, Kernel: 11},
 	SessionCache: ossl.SessionCacheStats{Hits: 12, Misses: 13, Errors: 14, Puts: 15, PutErrors: 16},
 	ChainCache:   ossl.ChainCacheStats{Hits: 17, Misses: 18},
+
+	CertificateCache:   ossl.ConversionCacheStats{Misses: 19, Evictions: 20},
+	ConfigurationCache: ossl.ConversionCacheStats{Misses: 21, Evictions: 22},
 }
 
 // TestObservedStats compares all metrics of known numbers.
@@ -80,6 +83,10 @@ func TestObservedStats(t *testing.T) {
 					join("ossl.cache.result=error", c.first) + ",ossl.session_cache.operation=put", 16},
 				point{"ossl.chain_cache.lookups", "{lookup}", join("ossl.cache.result=hit", c.first), 17},
 				point{"ossl.chain_cache.lookups", "{lookup}", join("ossl.cache.result=miss", c.first), 18},
+				point{"ossl.conversions", "{conversion}", join("ossl.cache.name=certificates", c.first), 19},
+				point{"ossl.conversions", "{conversion}", join("ossl.cache.name=configurations", c.first), 21},
+				point{"ossl.conversion.evictions", "{eviction}", join("ossl.cache.name=certificates", c.first), 20},
+				point{"ossl.conversion.evictions", "{eviction}", join("ossl.cache.name=configurations", c.first), 22},
 			)
 			if err := tel.Close(); err != nil {
 				t.Error(err)

@@ -38,6 +38,9 @@ var known = fixed{{Name: "web", Stats: ossl.Stats{
 	Records:      ossl.RecordStats{Direct: 9, Libssl: 10, Kernel: 11},
 	SessionCache: ossl.SessionCacheStats{Hits: 12, Misses: 13, Errors: 14, Puts: 15, PutErrors: 16},
 	ChainCache:   ossl.ChainCacheStats{Hits: 17, Misses: 18},
+
+	CertificateCache:   ossl.ConversionCacheStats{Misses: 19, Evictions: 20},
+	ConfigurationCache: ossl.ConversionCacheStats{Misses: 21, Evictions: 22},
 }}}
 
 const knownText = `
@@ -46,6 +49,10 @@ ossl_tls_chain_cache_lookups_total{context="web",result="miss"} 18
 ossl_tls_connection_failures_total{alert="",class="truncated",context="web",role="client"} 5
 ossl_tls_connections_total{context="web",records="libssl"} 10
 ossl_tls_connections_total{context="web",records="ossl"} 9
+ossl_tls_conversion_evictions_total{cache="certificates",context="web"} 20
+ossl_tls_conversion_evictions_total{cache="configurations",context="web"} 22
+ossl_tls_conversions_total{cache="certificates",context="web"} 19
+ossl_tls_conversions_total{cache="configurations",context="web"} 21
 ossl_tls_handshake_failures_total{alert="",class="not_tls",context="web",role="server"} 4
 ossl_tls_handshake_failures_total{alert="protocol_version",class="refused",context="web",role="server"} 3
 ossl_tls_handshake_seconds_bucket{context="web",resumed="true",role="server",le="0.001"} 1
