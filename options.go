@@ -319,8 +319,7 @@ func WithTLS13Tickets() Option {
 // WithTicketKeys makes servers seal and open tickets with the keys of ring, which may be shared and
 // may change. By default, a Context has the keys that were given to
 // [tls.Config.SetSessionTicketKeys] or, if there are none, a ring of its own that rotates as
-// crypto/tls's keys do. While ring holds no key, servers send no tickets. If it holds more than 32
-// keys, the first 32 are used.
+// crypto/tls's keys do. While ring holds no key, servers send no tickets.
 func WithTicketKeys(ring *session.Ring) Option {
 	return func(o *options) error {
 		if ring == nil {

@@ -242,9 +242,6 @@ type ticketKeys struct {
 	seen atomic.Uint64 // the ring's generation that libssl has
 }
 
-// maxTicketKeys is the number of a ring's keys that are used.
-const maxTicketKeys = 32
-
 // makeRing returns the Context's ring of ticket keys, or nil if there are no tickets.
 func (c *Context) makeRing(parent *Context) (*session.Ring, error) {
 	set, ok := stdtls.TicketKeys(c.config)
@@ -341,7 +338,7 @@ func (c *Context) refreshTicketKeys() {
 	if generation == c.seen.Load() {
 		return
 	}
-	list := make([]libssl.TicketKey, min(len(keys), maxTicketKeys))
+	list := make([]libssl.TicketKey, len(keys))
 	for i := range list {
 		list[i] = libssl.TicketKey{Name: keys[i].Name, Cipher: keys[i].Cipher, MAC: keys[i].MAC}
 	}

@@ -208,7 +208,7 @@ func (c *Context) CheckCredential(cred *Credential) error {
 }
 
 // SetTicketKeys sets the keys that seal and open tickets: the first seals. It reports whether there
-// was room for them.
+// was memory for them.
 func (c *Context) SetTicketKeys(keys []TicketKey) bool {
 	ssl := c.hold()
 	if ssl == nil {

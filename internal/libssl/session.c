@@ -36,8 +36,8 @@ struct ticket_ring {
 	int refs; /* atomic: the contexts that share it */
 	pthread_mutex_t lock;
 	const EVP_CIPHER *aes[2]; /* AES-128-CBC, AES-256-CBC */
-	size_t n;
-	ossl_ticket_key keys[OSSL_MAX_TICKET_KEYS]; /* guarded by lock */
+	size_t n;              /* guarded by lock */
+	ossl_ticket_key *keys; /* guarded by lock; n of them */
 };
 
 /*
@@ -82,17 +82,35 @@ static int has_keys(const ossl_ctx *ctx)
 	return has;
 }
 
+static void free_keys(ossl_ticket_key *keys, size_t n)
+{
+	if (keys)
+		ossl_fn.OPENSSL_cleanse(keys, n * sizeof *keys);
+	free(keys);
+}
+
 int ossl_ctx_set_ticket_keys(ossl_ctx *ctx, const ossl_ticket_key *keys, size_t n)
 {
 	ticket_ring *r = ctx->ring;
+	ossl_ticket_key *own, *before;
+	size_t n_before;
 
-	if (!r || n > OSSL_MAX_TICKET_KEYS)
+	if (!r)
 		return 0;
+	own = new_zeros((n ? n : 1) * sizeof *own);
+	if (!own) {
+		ossl_fn.ERR_clear_error();
+		return 0;
+	}
+	if (n)
+		memcpy(own, keys, n * sizeof *own);
 	pthread_mutex_lock(&r->lock);
-	ossl_fn.OPENSSL_cleanse(r->keys, sizeof r->keys);
-	memcpy(r->keys, keys, n * sizeof *keys);
+	before = r->keys;
+	n_before = r->n;
+	r->keys = own;
 	r->n = n;
 	pthread_mutex_unlock(&r->lock);
+	free_keys(before, n_before);
 	return 1;
 }
 
@@ -603,7 +621,7 @@ void ossl_ctx_free_sessions(ossl_ctx *ctx)
 		ossl_fn.EVP_CIPHER_free((EVP_CIPHER *)r->aes[1]);
 	}
 	pthread_mutex_destroy(&r->lock);
-	ossl_fn.OPENSSL_cleanse(r, sizeof *r);
+	free_keys(r->keys, r->n);
 	free(r);
 }
 

@@ -66,7 +66,6 @@ typedef struct {
 } ossl_facts;
 
 /* A ticket key: AES-CBC and HMAC-SHA256, RFC 5077, section 4. */
-enum { OSSL_MAX_TICKET_KEYS = 32 };
 typedef struct {
 	uint8_t name[16], cipher[32], mac[32];
 	uint8_t cipher_len, mac_len; /* 16 or 32 */
@@ -338,7 +337,7 @@ int ossl_ctx_check_cred(ossl_ctx *ctx, ossl_cred *cred, int sign, unsigned long 
 
 /*
  * Sets the keys of tickets: the first seals, all of them open. keys: borrow, n of them. Returns 1,
- * or 0 if n is too large. SSL_CTX_set_tlsext_ticket_key_cb(3).
+ * or 0 if there is no memory, and then the keys stay. SSL_CTX_set_tlsext_ticket_key_cb(3).
  */
 int ossl_ctx_set_ticket_keys(ossl_ctx *ctx, const ossl_ticket_key *keys, size_t n);
 

@@ -115,6 +115,22 @@ func TestTicketKeys(t *testing.T) {
 			tlstest.WantResumed(t, client, a, false)
 			tlstest.WantResumed(t, client, a, false) // no key, no ticket
 		})
+		t.Run("hundreds/"+tls.VersionName(version), func(t *testing.T) {
+			keys := make([][32]byte, 300)
+			for i := range keys {
+				keys[i] = [32]byte{1, byte(i), byte(i >> 8)}
+			}
+			cc, old := tlstest.Resuming(version)
+			client := ossltest.Client(t, cc)
+			_, sc := tlstest.Resuming(version)
+			old.SetSessionTicketKeys(keys[len(keys)-1:])
+			sc.SetSessionTicketKeys(keys)
+			end := ossltest.Server(t, sc)
+			tlstest.WantResumed(t, client, ossltest.Server(t, old), false)
+			tlstest.WantResumed(t, client, end, true) // with the last key; the ticket that follows is of the first
+			old.SetSessionTicketKeys(keys[:1])
+			tlstest.WantResumed(t, client, ossltest.Server(t, old), true)
+		})
 		t.Run("of 16 bytes/"+tls.VersionName(version), func(t *testing.T) {
 			cc, sc := tlstest.Resuming(version)
 			client := ossltest.Client(t, cc)

@@ -123,7 +123,7 @@ func refuse(key, format string, args ...any) error {
 // The bounds of lists and numbers.
 const (
 	maxKeys       = 64
-	maxTicketKeys = 32 // ossl uses as many
+	maxTicketKeys = 32
 	maxSessions   = 10_000_000
 	maxLifetime   = 7 * 24 * time.Hour // RFC 8446, section 4.6.1
 )
