@@ -24,6 +24,13 @@ type Snapshot struct {
 func NewSnapshot(config *tls.Config) *Snapshot {
 	s := &Snapshot{Config: config.Clone()}
 	s.Config.ServerName = ""
+	for _, i := range configLayout().lists {
+		if list := reflect.ValueOf(s.Config).Elem().Field(i); !list.IsNil() {
+			own := reflect.MakeSlice(list.Type(), list.Len(), list.Len())
+			reflect.Copy(own, list)
+			list.Set(own)
+		}
+	}
 	s.Config.Certificates = slices.Clone(s.Config.Certificates)
 	for i := range s.Config.Certificates {
 		cert := &s.Config.Certificates[i]
@@ -114,6 +121,7 @@ type fieldKind struct {
 
 var configLayout = sync.OnceValue(func() (layout struct {
 	fields []configField
+	lists  []int // the indexes of the fields that are compared by their elements, except Certificates
 	known  bool // every unexported field is a known one
 }) {
 	layout.known = true
@@ -124,6 +132,9 @@ var configLayout = sync.OnceValue(func() (layout struct {
 			kind := kindOf(f.Type)
 			if f.Name == "SessionTicketKey" {
 				kind = secretKind
+			}
+			if f.Type.Kind() == reflect.Slice && (f.Type.Elem().Kind() == reflect.String || isNumber(f.Type.Elem().Kind())) {
+				layout.lists = append(layout.lists, i)
 			}
 			layout.fields = append(layout.fields, configField{f.Offset, kind})
 			continue

@@ -99,6 +99,20 @@ func TestFingerprint(t *testing.T) {
 	runtime.KeepAlive(keep)
 
 	// Changed in place, which programs shouldn't do.
+	for name, edit := range map[string]func(*tls.Config){
+		"NextProtos":                     func(c *tls.Config) { c.NextProtos[0] = "c" },
+		"CipherSuites":                   func(c *tls.Config) { c.CipherSuites[0]++ },
+		"CurvePreferences":               func(c *tls.Config) { c.CurvePreferences[0]++ },
+		"EncryptedClientHelloConfigList": func(c *tls.Config) { c.EncryptedClientHelloConfigList[0]++ },
+	} {
+		c := base.Clone()
+		c.NextProtos, c.CipherSuites, c.CurvePreferences = []string{"a"}, []uint16{1}, []tls.CurveID{1}
+		c.EncryptedClientHelloConfigList = []byte{1}
+		snapshot := NewSnapshot(c)
+		if edit(c); snapshot.Matches(c) || snapshot.Fingerprint == mark(c) || mark(snapshot.Config) != snapshot.Fingerprint {
+			t.Errorf("an element of %s replaced in place makes no difference", name)
+		}
+	}
 	before, snapshot := mark(base), NewSnapshot(base)
 	base.Certificates[0] = tlstest.ServerCert(tlstest.P384)
 	if mark(base) == before || snapshot.Matches(base) {
