@@ -5,14 +5,18 @@ package gate
 import (
 	"container/list"
 	"sync"
+	"sync/atomic"
 )
 
 // A Gate has a number of places for goroutines. Those that find no place wait for one, in the order
 // in which they came.
 type Gate struct {
+	free    atomic.Int64 // places; negative after Resize, until as many have left
+	waiters atomic.Int64 // the length of waiting, or one more while Enter looks for a place
+
 	mu      sync.Mutex
-	free    int
-	waiting list.List // of *waiter
+	places  int       // guarded by mu
+	waiting list.List // guarded by mu; of *waiter
 }
 
 // A Share limits the places that one user of a gate may take. They are at most max, and to get
@@ -37,30 +41,61 @@ const Max = 2048
 var Tokens = New(Max)
 
 // New returns a gate with a number of places.
-func New(places int) *Gate { return &Gate{free: places} }
+func New(places int) *Gate {
+	g := &Gate{places: places}
+	g.free.Store(int64(places))
+	return g
+}
+
+// Resize changes the number of places. If there are more goroutines inside, they stay.
+func (g *Gate) Resize(places int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.free.Add(int64(places - g.places))
+	g.places = places
+	g.admit()
+}
 
 // NewShare returns a share of at most max places.
 func NewShare(max int) *Share { return &Share{max: max} }
 
-// admits reports whether there is a place for s, which may be nil. mu is locked.
-func (g *Gate) admits(s *Share) bool {
-	return g.free > 0 && (s == nil || s.in < s.max && s.in <= g.free/8)
-}
-
-// take takes a place. mu is locked.
-func (g *Gate) take(s *Share) {
-	g.free--
-	if s != nil {
-		s.in++
+// take takes a place without a share, if there is one.
+func (g *Gate) take() bool {
+	for {
+		n := g.free.Load()
+		if n <= 0 {
+			return false
+		}
+		if g.free.CompareAndSwap(n, n-1) {
+			return true
+		}
 	}
 }
 
+// takeFor takes a place for s, which may be nil, if there is one. mu is locked.
+func (g *Gate) takeFor(s *Share) bool {
+	if s == nil {
+		return g.take()
+	}
+	if s.in >= s.max || int64(s.in) > g.free.Load()/8 || !g.take() {
+		return false
+	}
+	s.in++
+	return true
+}
+
 // Enter takes a place for s, which may be nil. If there is none, it calls wait, which must return
-// nil when ready is closed, or an error with the reason why it stopped waiting before.
+// nil when ready is closed, or an error with the reason why it stopped waiting before. As long as
+// nobody waits, a goroutine without a share enters and leaves with one atomic write each.
 func (g *Gate) Enter(s *Share, wait func(ready <-chan struct{}) error) error {
+	if s == nil && g.waiters.Load() == 0 && g.take() {
+		return nil
+	}
 	g.mu.Lock()
-	if g.admits(s) { // waiters can't be: give admits those that can when a place becomes free
-		g.take(s)
+	g.waiters.Add(1) // before the look at free: Leave looks at waiters after it has changed free
+	g.admit()        // they came before
+	if g.takeFor(s) {
+		g.waiters.Add(-1)
 		g.mu.Unlock()
 		return nil
 	}
@@ -83,26 +118,42 @@ func (g *Gate) abandon(w *waiter) {
 		return
 	}
 	g.waiting.Remove(w.at)
+	g.waiters.Add(-1)
 }
 
 // Leave gives back a place of s.
 func (g *Gate) Leave(s *Share) {
+	if s == nil {
+		g.free.Add(1)
+		if g.waiters.Load() == 0 {
+			return
+		}
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.admit()
+		return
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.give(s)
 }
 
-// give gives back a place of s, and admits the waiters that have a place now. mu is locked.
+// give gives back a place of s. mu is locked.
 func (g *Gate) give(s *Share) {
-	g.free++
+	g.free.Add(1)
 	if s != nil {
 		s.in--
 	}
-	for e := g.waiting.Front(); e != nil && g.free > 0; {
+	g.admit()
+}
+
+// admit admits the waiters that have a place now. mu is locked.
+func (g *Gate) admit() {
+	for e := g.waiting.Front(); e != nil && g.free.Load() > 0; {
 		w, next := e.Value.(*waiter), e.Next()
-		if g.admits(w.share) {
-			g.take(w.share)
+		if g.takeFor(w.share) {
 			g.waiting.Remove(e)
+			g.waiters.Add(-1)
 			w.at = nil
 			close(w.ready)
 		}
@@ -117,12 +168,8 @@ func (g *Gate) Waiting() int {
 	return g.waiting.Len()
 }
 
-// Free returns the number of free places.
-func (g *Gate) Free() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.free
-}
+// Free returns the number of free places. It is negative if Resize took some that are in use.
+func (g *Gate) Free() int { return int(g.free.Load()) }
 
 // Used returns the number of places that s has.
 func (g *Gate) Used(s *Share) int {

@@ -94,6 +94,40 @@ func TestGateIsFair(t *testing.T) {
 	all.Wait()
 }
 
+// TestGateResize: more places are for those that wait; fewer are none until as many have left.
+func TestGateResize(t *testing.T) {
+	g := gate.New(2)
+	inside, stop := make(chan struct{}, 10), make(chan struct{})
+	for range 4 {
+		go func() {
+			if enter(g, nil, stop) == nil {
+				inside <- struct{}{}
+			}
+		}()
+	}
+	step := func(free, waiting int) {
+		t.Helper()
+		tlstest.WaitUntil(t, func() bool { return len(inside) == 4-waiting && g.Waiting() == waiting })
+		if g.Free() != free {
+			t.Errorf("%d places are free, want %d", g.Free(), free)
+		}
+	}
+	step(0, 2)
+	g.Resize(3)
+	step(0, 1)
+	g.Resize(1)
+	step(-2, 1)
+	g.Leave(nil)
+	g.Leave(nil)
+	step(0, 1)
+	g.Leave(nil)
+	step(0, 0)
+	g.Leave(nil)
+	step(1, 0)
+	g.Resize(3)
+	step(3, 0)
+}
+
 // TestGateConcurrently: the number of places never changes.
 func TestGateConcurrently(t *testing.T) {
 	const places = 5
@@ -122,6 +156,11 @@ func TestGateConcurrently(t *testing.T) {
 			}
 		})
 	}
+	for n := range 100 { // fewer for a while
+		g.Resize(places - n%places)
+		runtime.Gosched()
+	}
+	g.Resize(places)
 	all.Wait()
 	if g.Free() != places || g.Waiting() != 0 || most.Load() > places {
 		t.Errorf("%d places left of %d, %d waiting, %d inside at most", g.Free(), places, g.Waiting(), most.Load())
