@@ -2,16 +2,38 @@ package ossl
 
 import (
 	"errors"
+	"math/rand/v2"
 	"runtime"
 	"sync"
 	"sync/atomic"
 
 	"github.com/ossl-go/ossl/internal/gate"
+	"github.com/ossl-go/ossl/internal/libssl"
 )
 
-// steps bounds the handshakes that compute inside C. More of them at once would finish none of them
-// sooner, and cost threads.
-var steps = sync.OnceValue(func() *gate.Gate { return gate.New(4 * runtime.GOMAXPROCS(0)) })
+// stepGate bounds the handshakes that compute inside C, to four for each processor that Go may use. More
+// of them at once would finish none of them sooner, and cost threads.
+var stepGate = sync.OnceValue(func() *gate.Gate {
+	g := new(gate.Gate)
+	sizeSteps(g)
+	return g
+})
+
+// steps returns the gate. Now and then it looks whether GOMAXPROCS has changed, as it does when a
+// container gets other limits. Each look takes a lock of Go's scheduler.
+func steps() *gate.Gate {
+	g := stepGate()
+	if rand.Uint32()%256 == 0 {
+		sizeSteps(g)
+	}
+	return g
+}
+
+func sizeSteps(g *gate.Gate) {
+	places := 4 * runtime.GOMAXPROCS(0)
+	g.Resize(places)
+	libssl.KeepStacks(places) // so many steps may end at the same time
+}
 
 // pausedThreads bounds the threads that wait in C for Go, if libssl.PausesHoldThreads.
 var pausedThreads = gate.New(gate.Max)

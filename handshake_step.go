@@ -92,7 +92,8 @@ func (h *handshake) enter() (*gate.Gate, *gate.Share, error) {
 	case h.asking && libssl.PausesHoldThreads():
 		return pausedThreads, nil, pausedThreads.Enter(nil, h.wait)
 	}
-	return steps(), nil, steps().Enter(nil, h.wait)
+	places := steps()
+	return places, nil, places.Enter(nil, h.wait)
 }
 
 // begin makes the SSL and takes its first step, with one crossing. From then on release frees the

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -187,4 +188,22 @@ func TestMaxHandshakes(t *testing.T) {
 func isConfigError(err error, field string) bool {
 	var e *ConfigError
 	return errors.As(err, &e) && e.Field == field
+}
+
+// TestGateFollowsProcessors: the number of handshakes that compute inside C follows GOMAXPROCS.
+func TestGateFollowsProcessors(t *testing.T) {
+	before := runtime.GOMAXPROCS(0)
+	defer func() { sizeSteps(stepGate()) }()
+	defer runtime.GOMAXPROCS(before)
+	for _, n := range []int{before + 3, before} {
+		runtime.GOMAXPROCS(n)
+		for range 100_000 { // it looks at each 256th, on average
+			if steps().Free() == 4*n {
+				break
+			}
+		}
+		if free := steps().Free(); free != 4*n {
+			t.Errorf("%d places for %d processors", free, n)
+		}
+	}
 }

@@ -337,4 +337,5 @@ func c_ossl_verify_error(code c_long) *c_char        { return C.ossl_verify_erro
 func c_ossl_version() c_ulong                        { return C.ossl_version() }
 
 func c_ossl_slim_library() *C.OSSL_LIB_CTX { return C.ossl_slim_library() }
-func c_ossl_heap_trim(do_it c_int) c_int { return C.ossl_heap_trim(do_it) }
+func c_ossl_heap_trim(do_it c_int) c_int   { return C.ossl_heap_trim(do_it) }
+func c_ossl_keep_stacks(n c_size_t)        { C.ossl_keep_stacks(n) }

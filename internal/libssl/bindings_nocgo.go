@@ -7,7 +7,7 @@ package libssl
 import "unsafe"
 
 // sourceHash is the SHA-256 hash of the C sources and of bindings_cgo.go.
-const sourceHash = "9d6f26e8cafa0cc11226442b2963af0234288669a0d74760ce450b8629f0e040"
+const sourceHash = "dccbec06c0272e12d7169da634437c7566535066183c5bb3d33c8e15745e17bd"
 
 const (
 	c_OSSL_DROPPED_BEHIND    = 0x62
@@ -386,7 +386,7 @@ type c_ushort uint16
 type c_void [0]byte
 
 // functions are the object's functions, in the order of its table.
-const functions = 99
+const functions = 100
 
 func c_dl_is_loaded(p0 *c_char) c_int {
 	a := struct {
@@ -1215,9 +1215,14 @@ func c_ossl_heap_trim(p0 c_int) c_int {
 	return a.r
 }
 
+func c_ossl_keep_stacks(p0 c_size_t) {
+	a := struct{ p0 c_size_t }{p0: p0}
+	call(66, unsafe.Pointer(&a))
+}
+
 func c_ossl_key_free(p0 *c_struct_ossl_key) {
 	a := struct{ p0 *c_struct_ossl_key }{p0: p0}
-	call(66, unsafe.Pointer(&a))
+	call(67, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1229,7 +1234,7 @@ func c_ossl_key_provider(p0 *c_struct_ossl_key) *c_char {
 		_  [0]uint64
 		r  *c_char
 	}{p0: p0}
-	call(67, unsafe.Pointer(&a))
+	call(68, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1245,7 +1250,7 @@ func c_ossl_key_public(p0 *c_struct_ossl_key, p1 *c_uint8_t, p2 c_size_t, p3 *c_
 		_  [0]uint64
 		r  c_size_t
 	}{p0: p0, p1: p1, p2: p2, p3: p3}
-	call(68, unsafe.Pointer(&a))
+	call(69, unsafe.Pointer(&a))
 	return a.r
 }
 
@@ -1263,7 +1268,7 @@ func c_ossl_key_sign(p0 *c_struct_ossl_key, p1 c_int, p2 *c_char, p3 *c_char, p4
 		_  [0]uint64
 		r  c_size_t
 	}{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5, p6: p6, p7: p7, p8: p8}
-	call(69, unsafe.Pointer(&a))
+	call(70, unsafe.Pointer(&a))
 	return a.r
 }
 
@@ -1278,7 +1283,7 @@ func c_ossl_load(p0 *c_char, p1 *c_char, p2 *c_char, p3 *c_ossl_library, p4 *c_c
 		_  [0]uint64
 		r  c_int
 	}{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5}
-	call(70, unsafe.Pointer(&a))
+	call(71, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p2), unsafe.Pointer(p3), unsafe.Pointer(p4)
 	}
@@ -1290,18 +1295,18 @@ func c_ossl_load_begin() c_int {
 		_ [0]uint64
 		r c_int
 	}{}
-	call(71, unsafe.Pointer(&a))
+	call(72, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_load_give_up() {
 	a := struct{}{}
-	call(72, unsafe.Pointer(&a))
+	call(73, unsafe.Pointer(&a))
 }
 
 func c_ossl_loaded_free(p0 *c_ossl_loaded) {
 	a := struct{ p0 *c_ossl_loaded }{p0: p0}
-	call(73, unsafe.Pointer(&a))
+	call(74, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1314,7 +1319,7 @@ func c_ossl_module_of_provider(p0 *c_struct_conf_st, p1 *c_char) *c_char {
 		_  [0]uint64
 		r  *c_char
 	}{p0: p0, p1: p1}
-	call(74, unsafe.Pointer(&a))
+	call(75, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1)
 	}
@@ -1327,7 +1332,7 @@ func c_ossl_modules_of_config(p0 *c_struct_conf_st) *c_char {
 		_  [0]uint64
 		r  *c_char
 	}{p0: p0}
-	call(75, unsafe.Pointer(&a))
+	call(76, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1339,7 +1344,7 @@ func c_ossl_occupied() c_int {
 		_ [0]uint64
 		r c_int
 	}{}
-	call(76, unsafe.Pointer(&a))
+	call(77, unsafe.Pointer(&a))
 	return a.r
 }
 
@@ -1348,7 +1353,7 @@ func c_ossl_pauses_hold_threads() c_int {
 		_ [0]uint64
 		r c_int
 	}{}
-	call(77, unsafe.Pointer(&a))
+	call(78, unsafe.Pointer(&a))
 	return a.r
 }
 
@@ -1361,7 +1366,7 @@ func c_ossl_policy_read(p0 *c_struct_conf_st, p1 *c_size_t, p2 **c_char, p3 *c_u
 		_  [0]uint64
 		r  *c_uint8_t
 	}{p0: p0, p1: p1, p2: p2, p3: p3}
-	call(78, unsafe.Pointer(&a))
+	call(79, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p2), unsafe.Pointer(p3)
 	}
@@ -1373,13 +1378,13 @@ func c_ossl_privileged() c_int {
 		_ [0]uint64
 		r c_int
 	}{}
-	call(79, unsafe.Pointer(&a))
+	call(80, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_prompt_never() {
 	a := struct{}{}
-	call(80, unsafe.Pointer(&a))
+	call(81, unsafe.Pointer(&a))
 }
 
 func c_ossl_provider_load(p0 *c_char, p1 *c_ulong) c_int {
@@ -1389,7 +1394,7 @@ func c_ossl_provider_load(p0 *c_char, p1 *c_ulong) c_int {
 		_  [0]uint64
 		r  c_int
 	}{p0: p0, p1: p1}
-	call(81, unsafe.Pointer(&a))
+	call(82, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1)
 	}
@@ -1401,7 +1406,7 @@ func c_ossl_report_size() c_size_t {
 		_ [0]uint64
 		r c_size_t
 	}{}
-	call(82, unsafe.Pointer(&a))
+	call(83, unsafe.Pointer(&a))
 	return a.r
 }
 
@@ -1414,7 +1419,7 @@ func c_ossl_roots_add(p0 *c_struct_ossl_roots, p1 *c_uint8_t, p2 c_size_t, p3 *c
 		_  [0]uint64
 		r  c_int
 	}{p0: p0, p1: p1, p2: p2, p3: p3}
-	call(83, unsafe.Pointer(&a))
+	call(84, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p3)
 	}
@@ -1423,7 +1428,7 @@ func c_ossl_roots_add(p0 *c_struct_ossl_roots, p1 *c_uint8_t, p2 c_size_t, p3 *c
 
 func c_ossl_roots_free(p0 *c_struct_ossl_roots) {
 	a := struct{ p0 *c_struct_ossl_roots }{p0: p0}
-	call(84, unsafe.Pointer(&a))
+	call(85, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1436,7 +1441,7 @@ func c_ossl_roots_new(p0 c_int, p1 *c_ulong) *c_struct_ossl_roots {
 		_  [0]uint64
 		r  *c_struct_ossl_roots
 	}{p0: p0, p1: p1}
-	call(85, unsafe.Pointer(&a))
+	call(86, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p1)
 	}
@@ -1452,7 +1457,7 @@ func c_ossl_roots_verify(p0 *c_struct_ossl_roots, p1 *c_uint8_t, p2 c_size_t, p3
 		_  [0]uint64
 		r  c_ossl_roots_answer
 	}{p0: p0, p1: p1, p2: p2, p3: p3}
-	call(86, unsafe.Pointer(&a))
+	call(87, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p3)
 	}
@@ -1464,13 +1469,13 @@ func c_ossl_schedule_all_same() c_int {
 		_ [0]uint64
 		r c_int
 	}{}
-	call(87, unsafe.Pointer(&a))
+	call(88, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_schedule_distrust(p0 c_int) {
 	a := struct{ p0 c_int }{p0: p0}
-	call(88, unsafe.Pointer(&a))
+	call(89, unsafe.Pointer(&a))
 }
 
 func c_ossl_slim_hmac(p0 *c_char, p1 *c_uint8_t, p2 c_size_t, p3 *c_uint8_t, p4 c_size_t, p5 *c_uint8_t) c_int {
@@ -1484,7 +1489,7 @@ func c_ossl_slim_hmac(p0 *c_char, p1 *c_uint8_t, p2 c_size_t, p3 *c_uint8_t, p4 
 		_  [0]uint64
 		r  c_int
 	}{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5}
-	call(89, unsafe.Pointer(&a))
+	call(90, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p3), unsafe.Pointer(p5)
 	}
@@ -1496,7 +1501,7 @@ func c_ossl_slim_keys_found() c_uint64_t {
 		_ [0]uint64
 		r c_uint64_t
 	}{}
-	call(90, unsafe.Pointer(&a))
+	call(91, unsafe.Pointer(&a))
 	return a.r
 }
 
@@ -1505,7 +1510,7 @@ func c_ossl_slim_keys_kept() c_int {
 		_ [0]uint64
 		r c_int
 	}{}
-	call(91, unsafe.Pointer(&a))
+	call(92, unsafe.Pointer(&a))
 	return a.r
 }
 
@@ -1514,7 +1519,7 @@ func c_ossl_slim_library() *c_struct_ossl_lib_ctx_st {
 		_ [0]uint64
 		r *c_struct_ossl_lib_ctx_st
 	}{}
-	call(92, unsafe.Pointer(&a))
+	call(93, unsafe.Pointer(&a))
 	return a.r
 }
 
@@ -1523,7 +1528,7 @@ func c_ossl_slim_setup() c_int {
 		_ [0]uint64
 		r c_int
 	}{}
-	call(93, unsafe.Pointer(&a))
+	call(94, unsafe.Pointer(&a))
 	return a.r
 }
 
@@ -1532,7 +1537,7 @@ func c_ossl_ssl_ctxs_made() c_uint64_t {
 		_ [0]uint64
 		r c_uint64_t
 	}{}
-	call(94, unsafe.Pointer(&a))
+	call(95, unsafe.Pointer(&a))
 	return a.r
 }
 
@@ -1547,7 +1552,7 @@ func c_ossl_store_load(p0 *c_char, p1 c_int, p2 c_int, p3 c_uintptr_t, p4 *c_oss
 		_  [0]uint64
 		r  c_int
 	}{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5}
-	call(95, unsafe.Pointer(&a))
+	call(96, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p4), unsafe.Pointer(p5)
 	}
@@ -1561,7 +1566,7 @@ func c_ossl_use(p0 *c_char, p1 c_size_t) c_int {
 		_  [0]uint64
 		r  c_int
 	}{p0: p0, p1: p1}
-	call(96, unsafe.Pointer(&a))
+	call(97, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1574,7 +1579,7 @@ func c_ossl_verify_error(p0 c_long) *c_char {
 		_  [0]uint64
 		r  *c_char
 	}{p0: p0}
-	call(97, unsafe.Pointer(&a))
+	call(98, unsafe.Pointer(&a))
 	return a.r
 }
 
@@ -1583,6 +1588,6 @@ func c_ossl_version() c_ulong {
 		_ [0]uint64
 		r c_ulong
 	}{}
-	call(98, unsafe.Pointer(&a))
+	call(99, unsafe.Pointer(&a))
 	return a.r
 }

@@ -91,6 +91,9 @@ func sized(b []byte) (part, rest []byte) {
 // answer. It does except on Linux with amd64 or arm64.
 func PausesHoldThreads() bool { return c_ossl_pauses_hold_threads() == 1 }
 
+// KeepStacks sets the number of stacks that are kept for handshakes which may pause. It is at least 64.
+func KeepStacks(n int) { c_ossl_keep_stacks(c_size_t(n)) }
+
 // Occupied reports whether this thread's signatures and secrets are attributed to a handshake, for
 // tests.
 func Occupied() bool { return c_ossl_occupied() == 1 }

@@ -352,6 +352,8 @@ int ossl_occupied(void) { return occupant() != NULL; }
 
 int ossl_pauses_hold_threads(void) { return coroutine_holds_thread(); }
 
+void ossl_keep_stacks(size_t n) { coroutine_keep(n); }
+
 int ask_go(conn *c, int32_t question, const uint8_t *data, size_t len)
 {
 	if (!c->step_under_way || c->abandoned)

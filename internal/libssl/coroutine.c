@@ -34,8 +34,9 @@
  */
 enum { GUARD = 64 << 10, STACK = 1 << 20 };
 
-/* The number of stacks that are kept for later coroutines. */
-enum { KEPT = 64 };
+/* The number of stacks that are kept for later coroutines. A stack that isn't is unmapped, which interrupts
+ * all processors of the process. */
+static size_t keep = 64; /* guarded by kept_mu */
 
 struct coroutine {
 	coroutine *next; /* in the list of kept ones */
@@ -275,10 +276,17 @@ void coroutine_pause(coroutine *co)
 #endif
 }
 
+void coroutine_keep(size_t n)
+{
+	pthread_mutex_lock(&kept_mu);
+	keep = n < 64 ? 64 : n;
+	pthread_mutex_unlock(&kept_mu);
+}
+
 void coroutine_free(coroutine *co)
 {
 	pthread_mutex_lock(&kept_mu);
-	if (kept_n < KEPT) {
+	if (kept_n < keep) {
 		co->next = kept;
 		kept = co;
 		kept_n++;
@@ -310,6 +318,8 @@ struct coroutine {
 };
 
 int coroutine_holds_thread(void) { return 1; }
+
+void coroutine_keep(size_t n) { (void)n; } /* threads are not kept */
 
 /*
  * Gives the turn to the other side, and waits until it is back, or until the coroutine has

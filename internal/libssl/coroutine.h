@@ -2,6 +2,8 @@
 #ifndef OSSL_COROUTINE_H
 #define OSSL_COROUTINE_H
 
+#include <stddef.h>
+
 /*
  * libssl asks for signatures, for verdicts on chains and for decisions on sessions in the middle of
  * SSL_do_handshake(3). A coroutine runs that call on a stack of its own, so that it can stop there,
@@ -21,6 +23,9 @@ int coroutine_holds_thread(void);
  * memory for its stack.
  */
 coroutine *coroutine_new(void (*body)(void *arg), void *arg);
+
+/* Sets the number of stacks to keep for later coroutines. There are at least 64. */
+void coroutine_keep(size_t n);
 
 /* Runs it until it pauses, then returns 1, or until body has returned, then returns 0. */
 int coroutine_resume(coroutine *co);

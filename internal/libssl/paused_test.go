@@ -5,7 +5,10 @@ package libssl_test
 import (
 	"crypto"
 	"crypto/tls"
+	"fmt"
+	"os"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -148,4 +151,49 @@ func TestPausedIsFreed(t *testing.T) {
 		}
 	}
 	t.Errorf("C heap grew by %d bytes in rounds of %d handshakes", growth, many)
+}
+
+// TestStacksAreKept: as many stacks are kept as KeepStacks says, at least 64.
+func TestStacksAreKept(t *testing.T) {
+	load(t)
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil || libssl.PausesHoldThreads() {
+		return // not on Linux, or there are no stacks
+	}
+	const stack = 1 << 20
+	stacks := func() (n int) {
+		maps, err = os.ReadFile("/proc/self/maps")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(maps)) {
+			var from, to uint64
+			if _, err := fmt.Sscanf(line, "%x-%x rw-p", &from, &to); err == nil && to-from == stack {
+				n++
+			}
+		}
+		return n
+	}
+	cert := tlstest.New(tlstest.Options{})
+	cred, err := libssl.NewSignerCredential(cert.Certificate, &opaqueKey{key: cert.PrivateKey.(crypto.Signer)}, nil, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer libssl.KeepStacks(0)
+	for _, c := range []struct{ keep, least, most int }{{100, 100, 110}, {0, 64, 74}} {
+		libssl.KeepStacks(c.keep)
+		var all []*endpoint
+		for range 120 {
+			e, peer := paused(t, tls.VersionTLS13, cred)
+			all = append(all, e)
+			go func() { <-peer }()
+		}
+		for _, e := range all {
+			e.conn.Free(false, nil)
+			e.wire.Close()
+		}
+		if n := stacks(); n < c.least || n > c.most {
+			t.Errorf("KeepStacks(%d): %d stacks are left, want %d to %d", c.keep, n, c.least, c.most)
+		}
+	}
 }

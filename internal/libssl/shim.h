@@ -462,6 +462,9 @@ void ossl_conn_seal(ossl_traffic *conn, uint8_t type, const uint8_t *src, size_t
  */
 int ossl_pauses_hold_threads(void);
 
+/* Sets the number of stacks that are kept for handshakes which may pause. It is at least 64. */
+void ossl_keep_stacks(size_t n);
+
 /*
  * Reports whether this thread's signatures and secrets are attributed to a handshake: 1 or 0. For
  * tests.
