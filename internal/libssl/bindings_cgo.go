@@ -69,6 +69,7 @@ import "unsafe"
 // The package calls C by the names in this file alone: c_name is C's name, [C] its documentation. A build
 // without cgo has bindings_nocgo.go in its place, which internal/nocgo makes of it.
 type (
+	c_OSSL_LIB_CTX      = C.OSSL_LIB_CTX
 	c_char              = C.char
 	c_int               = C.int
 	c_int32_t           = C.int32_t
@@ -114,6 +115,7 @@ const (
 	c_OSSL_MAX_ERRORS        = C.OSSL_MAX_ERRORS
 	c_OSSL_MAX_USELESS       = C.OSSL_MAX_USELESS
 	c_OSSL_MISS_FINISHED     = C.OSSL_MISS_FINISHED
+	c_OSSL_NEED_PART         = C.OSSL_NEED_PART
 	c_OSSL_RECORDS_PER_KEY   = C.OSSL_RECORDS_PER_KEY
 	c_OSSL_STORE_CERTS       = C.OSSL_STORE_CERTS
 	c_OSSL_STORE_KEYS        = C.OSSL_STORE_KEYS
@@ -201,10 +203,10 @@ func c_ossl_conn_seal(conn *c_ossl_traffic, kind c_uint8_t, src *c_uint8_t, n c_
 func c_ossl_conn_skip(conn *c_ossl_conn, sealing c_int, seq c_uint64_t) c_int {
 	return C.ossl_conn_skip(conn, sealing, seq)
 }
-func c_ossl_conn_start(ctx *c_ossl_ctx, server c_int, server_name *c_char, session *c_uint8_t, session_len c_size_t,
-	may_ask c_int, conn **c_ossl_conn, errors *c_ulong, in *c_uint8_t, in_len c_size_t, out *c_uint8_t,
-	out_cap c_size_t) c_ossl_step {
-	return C.ossl_conn_start(ctx, server, server_name, session, session_len, may_ask, conn, errors, in, in_len, out, out_cap)
+func c_ossl_conn_start(ctx *c_ossl_ctx, as_is, server c_int, server_name *c_char, session *c_uint8_t,
+	session_len c_size_t, may_ask c_int, conn **c_ossl_conn, errors *c_ulong, in *c_uint8_t, in_len c_size_t,
+	out *c_uint8_t, out_cap c_size_t) c_ossl_step {
+	return C.ossl_conn_start(ctx, as_is, server, server_name, session, session_len, may_ask, conn, errors, in, in_len, out, out_cap)
 }
 func c_ossl_conn_update(conn *c_ossl_traffic, sealing c_int) c_int {
 	return C.ossl_conn_update(conn, sealing)
@@ -234,6 +236,7 @@ func c_ossl_cred_set_identity(cred *c_ossl_cred, id *c_uint8_t) { C.ossl_cred_se
 func c_ossl_ctx_add_ca(ctx *c_ossl_ctx, name *c_uint8_t, n c_size_t, errors *c_ulong) c_int {
 	return C.ossl_ctx_add_ca(ctx, name, n, errors)
 }
+func c_ossl_ctx_add_part(ctx, part *c_ossl_ctx) { C.ossl_ctx_add_part(ctx, part) }
 func c_ossl_ctx_check_cred(ctx *c_ossl_ctx, cred *c_ossl_cred, sign c_int, errors *c_ulong) c_int {
 	return C.ossl_ctx_check_cred(ctx, cred, sign, errors)
 }
@@ -245,6 +248,7 @@ func c_ossl_ctx_new(p *c_ossl_ctx_params, errors *c_ulong, failed **c_char) *c_o
 	return C.ossl_ctx_new(p, errors, failed)
 }
 func c_ossl_ctx_no_tickets(ctx *c_ossl_ctx) c_int     { return C.ossl_ctx_no_tickets(ctx) }
+func c_ossl_ctx_parts() c_uint64_t                    { return C.ossl_ctx_parts() }
 func c_ossl_ctx_seal_cas(ctx *c_ossl_ctx)             { C.ossl_ctx_seal_cas(ctx) }
 func c_ossl_ctx_security_level(ctx *c_ossl_ctx) c_int { return C.ossl_ctx_security_level(ctx) }
 func c_ossl_ctx_set_cred(ctx *c_ossl_ctx, cred *c_ossl_cred, errors *c_ulong) c_int {
@@ -278,6 +282,8 @@ func c_ossl_has(names *c_char, groups, signatures c_size_t, fips c_int, has *c_u
 	return C.ossl_has(names, groups, signatures, fips, has, errors)
 }
 func c_ossl_heap_in_use() c_size_t                { return C.ossl_heap_in_use() }
+func c_ossl_heap_trim(do_it c_int) c_int          { return C.ossl_heap_trim(do_it) }
+func c_ossl_keep_stacks(n c_size_t)               { C.ossl_keep_stacks(n) }
 func c_ossl_key_free(key *c_ossl_key)             { C.ossl_key_free(key) }
 func c_ossl_key_provider(key *c_ossl_key) *c_char { return C.ossl_key_provider(key) }
 func c_ossl_key_public(key *c_ossl_key, out *c_uint8_t, size c_size_t, errors *c_ulong) c_size_t {
@@ -321,21 +327,21 @@ func c_ossl_roots_verify(roots *c_ossl_roots, packed *c_uint8_t, n c_size_t,
 }
 func c_ossl_schedule_all_same() c_int   { return C.ossl_schedule_all_same() }
 func c_ossl_schedule_distrust(on c_int) { C.ossl_schedule_distrust(on) }
+func c_ossl_shard_known() c_int         { return C.ossl_shard_known() }
+func c_ossl_shard_pin(shard c_int)      { C.ossl_shard_pin(shard) }
+func c_ossl_slim_allowed() c_int        { return C.ossl_slim_allowed() }
 func c_ossl_slim_hmac(digest *c_char, key *c_uint8_t, key_len c_size_t, data *c_uint8_t, n c_size_t,
 	out *c_uint8_t) c_int {
 	return C.ossl_slim_hmac(digest, key, key_len, data, n, out)
 }
-func c_ossl_slim_keys_found() c_uint64_t { return C.ossl_slim_keys_found() }
-func c_ossl_slim_keys_kept() c_int       { return C.ossl_slim_keys_kept() }
-func c_ossl_slim_setup() c_int           { return C.ossl_slim_setup() }
-func c_ossl_ssl_ctxs_made() c_uint64_t   { return C.ossl_ssl_ctxs_made() }
+func c_ossl_slim_keys_found() c_uint64_t       { return C.ossl_slim_keys_found() }
+func c_ossl_slim_keys_kept() c_int             { return C.ossl_slim_keys_kept() }
+func c_ossl_slim_library() *c_OSSL_LIB_CTX     { return C.ossl_slim_library() }
+func c_ossl_slim_setup(processors c_int) c_int { return C.ossl_slim_setup(processors) }
+func c_ossl_ssl_ctxs_made() c_uint64_t         { return C.ossl_ssl_ctxs_made() }
 func c_ossl_store_load(uri *c_char, file, what c_int, ask c_uintptr_t, loaded *c_ossl_loaded, errors *c_ulong) c_int {
 	return C.ossl_store_load(uri, file, what, ask, loaded, errors)
 }
 func c_ossl_use(report *c_char, size c_size_t) c_int { return C.ossl_use(report, size) }
 func c_ossl_verify_error(code c_long) *c_char        { return C.ossl_verify_error(code) }
 func c_ossl_version() c_ulong                        { return C.ossl_version() }
-
-func c_ossl_slim_library() *C.OSSL_LIB_CTX { return C.ossl_slim_library() }
-func c_ossl_heap_trim(do_it c_int) c_int   { return C.ossl_heap_trim(do_it) }
-func c_ossl_keep_stacks(n c_size_t)        { C.ossl_keep_stacks(n) }

@@ -7,7 +7,7 @@ package libssl
 import "unsafe"
 
 // sourceHash is the SHA-256 hash of the C sources and of bindings_cgo.go.
-const sourceHash = "dccbec06c0272e12d7169da634437c7566535066183c5bb3d33c8e15745e17bd"
+const sourceHash = "8ea9fe745fafc8fa6aa3b980e5fb4aa9cb8dbf756ba3bcbbdcc73acd85a1e631"
 
 const (
 	c_OSSL_DROPPED_BEHIND    = 0x62
@@ -21,6 +21,7 @@ const (
 	c_OSSL_MAX_ERRORS        = 0x4
 	c_OSSL_MAX_USELESS       = 0x10
 	c_OSSL_MISS_FINISHED     = 0xff
+	c_OSSL_NEED_PART         = 0xc
 	c_OSSL_RECORDS_PER_KEY   = 0x1000000
 	c_OSSL_STORE_CERTS       = 0x2
 	c_OSSL_STORE_KEYS        = 0x1
@@ -122,6 +123,8 @@ type c_ossl_conn struct {
 	hello_alert            c_int32_t
 	deferred               c_int32_t
 	socket                 c_int32_t
+	shard                  c_int32_t
+	shards                 c_int32_t
 	_                      [4]byte
 }
 
@@ -228,9 +231,9 @@ type c_algorithms struct {
 	prf         *c_struct_evp_kdf_st
 	hash        [2]*c_struct_evp_md_st
 	lib         *c_struct_ossl_lib_ctx_st
+	shard       c_int
 	fips        c_uint8_t
 	whole_nonce [3]c_uint8_t
-	_           [4]byte
 }
 
 type c_ossl_opened struct {
@@ -276,6 +279,8 @@ type c_ossl_ctx_params struct {
 	alpn_len        c_size_t
 	alpn_by_client  c_uint8_t
 	before          *c_struct_ossl_ctx
+	shards          c_int32_t
+	shard           c_int32_t
 }
 
 type c_ossl_ticket_key struct {
@@ -307,7 +312,7 @@ type c_struct_ossl_cred struct {
 	unlisted    *c_struct_x509_st
 	leaf_scheme c_uint16_t
 	key         *c_struct_evp_pkey_st
-	moved       *c_struct_evp_pkey_st
+	moved       [32]*c_struct_evp_pkey_st
 	movable     c_uint8_t
 	chain       *c_struct_stack_st
 	sigalgs     *c_char
@@ -324,6 +329,11 @@ type c_struct_ossl_ctx struct {
 	ssl            *c_struct_ssl_ctx_st
 	lib            *c_struct_ossl_lib_ctx_st
 	slim           *c_struct_ossl_lib_ctx_st
+	shard          c_int
+	shards         c_int
+	parts          [32]*c_struct_ossl_ctx
+	is_part        c_uint8_t
+	used           c_uint8_t
 	cred           *c_struct_ossl_cred
 	cas            *c_struct_stack_st
 	sigalgs        *c_char
@@ -386,7 +396,7 @@ type c_ushort uint16
 type c_void [0]byte
 
 // functions are the object's functions, in the order of its table.
-const functions = 100
+const functions = 105
 
 func c_dl_is_loaded(p0 *c_char) c_int {
 	a := struct {
@@ -721,23 +731,24 @@ func c_ossl_conn_skip(p0 *c_ossl_conn, p1 c_int, p2 c_uint64_t) c_int {
 	return a.r
 }
 
-func c_ossl_conn_start(p0 *c_struct_ossl_ctx, p1 c_int, p2 *c_char, p3 *c_uint8_t, p4 c_size_t, p5 c_int, p6 **c_ossl_conn, p7 *c_ulong, p8 *c_uint8_t, p9 c_size_t, p10 *c_uint8_t, p11 c_size_t) c_ossl_step {
+func c_ossl_conn_start(p0 *c_struct_ossl_ctx, p1 c_int, p2 c_int, p3 *c_char, p4 *c_uint8_t, p5 c_size_t, p6 c_int, p7 **c_ossl_conn, p8 *c_ulong, p9 *c_uint8_t, p10 c_size_t, p11 *c_uint8_t, p12 c_size_t) c_ossl_step {
 	a := struct {
 		p0  *c_struct_ossl_ctx
 		p1  c_int
-		p2  *c_char
-		p3  *c_uint8_t
-		p4  c_size_t
-		p5  c_int
-		p6  **c_ossl_conn
-		p7  *c_ulong
-		p8  *c_uint8_t
-		p9  c_size_t
-		p10 *c_uint8_t
-		p11 c_size_t
+		p2  c_int
+		p3  *c_char
+		p4  *c_uint8_t
+		p5  c_size_t
+		p6  c_int
+		p7  **c_ossl_conn
+		p8  *c_ulong
+		p9  *c_uint8_t
+		p10 c_size_t
+		p11 *c_uint8_t
+		p12 c_size_t
 		_   [0]uint64
 		r   c_ossl_step
-	}{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5, p6: p6, p7: p7, p8: p8, p9: p9, p10: p10, p11: p11}
+	}{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5, p6: p6, p7: p7, p8: p8, p9: p9, p10: p10, p11: p11, p12: p12}
 	call(29, unsafe.Pointer(&a))
 	return a.r
 }
@@ -880,6 +891,17 @@ func c_ossl_ctx_add_ca(p0 *c_struct_ossl_ctx, p1 *c_uint8_t, p2 c_size_t, p3 *c_
 	return a.r
 }
 
+func c_ossl_ctx_add_part(p0 *c_struct_ossl_ctx, p1 *c_struct_ossl_ctx) {
+	a := struct {
+		p0 *c_struct_ossl_ctx
+		p1 *c_struct_ossl_ctx
+	}{p0: p0, p1: p1}
+	call(39, unsafe.Pointer(&a))
+	if alwaysFalse {
+		escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1)
+	}
+}
+
 func c_ossl_ctx_check_cred(p0 *c_struct_ossl_ctx, p1 *c_struct_ossl_cred, p2 c_int, p3 *c_ulong) c_int {
 	a := struct {
 		p0 *c_struct_ossl_ctx
@@ -889,13 +911,13 @@ func c_ossl_ctx_check_cred(p0 *c_struct_ossl_ctx, p1 *c_struct_ossl_cred, p2 c_i
 		_  [0]uint64
 		r  c_int
 	}{p0: p0, p1: p1, p2: p2, p3: p3}
-	call(39, unsafe.Pointer(&a))
+	call(40, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_ctx_free(p0 *c_struct_ossl_ctx) {
 	a := struct{ p0 *c_struct_ossl_ctx }{p0: p0}
-	call(40, unsafe.Pointer(&a))
+	call(41, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -908,7 +930,7 @@ func c_ossl_ctx_has_cipher(p0 *c_struct_ossl_ctx, p1 c_uint16_t) c_int {
 		_  [0]uint64
 		r  c_int
 	}{p0: p0, p1: p1}
-	call(41, unsafe.Pointer(&a))
+	call(42, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -923,7 +945,7 @@ func c_ossl_ctx_new(p0 *c_ossl_ctx_params, p1 *c_ulong, p2 **c_char) *c_struct_o
 		_  [0]uint64
 		r  *c_struct_ossl_ctx
 	}{p0: p0, p1: p1, p2: p2}
-	call(42, unsafe.Pointer(&a))
+	call(43, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p2)
 	}
@@ -936,16 +958,25 @@ func c_ossl_ctx_no_tickets(p0 *c_struct_ossl_ctx) c_int {
 		_  [0]uint64
 		r  c_int
 	}{p0: p0}
-	call(43, unsafe.Pointer(&a))
+	call(44, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
 	return a.r
 }
 
+func c_ossl_ctx_parts() c_uint64_t {
+	a := struct {
+		_ [0]uint64
+		r c_uint64_t
+	}{}
+	call(45, unsafe.Pointer(&a))
+	return a.r
+}
+
 func c_ossl_ctx_seal_cas(p0 *c_struct_ossl_ctx) {
 	a := struct{ p0 *c_struct_ossl_ctx }{p0: p0}
-	call(44, unsafe.Pointer(&a))
+	call(46, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -957,7 +988,7 @@ func c_ossl_ctx_security_level(p0 *c_struct_ossl_ctx) c_int {
 		_  [0]uint64
 		r  c_int
 	}{p0: p0}
-	call(45, unsafe.Pointer(&a))
+	call(47, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -972,7 +1003,7 @@ func c_ossl_ctx_set_cred(p0 *c_struct_ossl_ctx, p1 *c_struct_ossl_cred, p2 *c_ul
 		_  [0]uint64
 		r  c_int
 	}{p0: p0, p1: p1, p2: p2}
-	call(46, unsafe.Pointer(&a))
+	call(48, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p2)
 	}
@@ -987,7 +1018,7 @@ func c_ossl_ctx_set_ticket_keys(p0 *c_struct_ossl_ctx, p1 *c_ossl_ticket_key, p2
 		_  [0]uint64
 		r  c_int
 	}{p0: p0, p1: p1, p2: p2}
-	call(47, unsafe.Pointer(&a))
+	call(49, unsafe.Pointer(&a))
 	return a.r
 }
 
@@ -998,7 +1029,7 @@ func c_ossl_error_kind(p0 c_ulong, p1 *c_int) c_int {
 		_  [0]uint64
 		r  c_int
 	}{p0: p0, p1: p1}
-	call(48, unsafe.Pointer(&a))
+	call(50, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p1)
 	}
@@ -1011,7 +1042,7 @@ func c_ossl_error_reason(p0 c_ulong) *c_char {
 		_  [0]uint64
 		r  *c_char
 	}{p0: p0}
-	call(49, unsafe.Pointer(&a))
+	call(51, unsafe.Pointer(&a))
 	return a.r
 }
 
@@ -1020,7 +1051,7 @@ func c_ossl_fips_by_host() c_int {
 		_ [0]uint64
 		r c_int
 	}{}
-	call(50, unsafe.Pointer(&a))
+	call(52, unsafe.Pointer(&a))
 	return a.r
 }
 
@@ -1030,7 +1061,7 @@ func c_ossl_fips_configuration(p0 *c_ossl_fips_files) *c_char {
 		_  [0]uint64
 		r  *c_char
 	}{p0: p0}
-	call(51, unsafe.Pointer(&a))
+	call(53, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1042,7 +1073,7 @@ func c_ossl_fips_core_path() *c_char {
 		_ [0]uint64
 		r *c_char
 	}{}
-	call(52, unsafe.Pointer(&a))
+	call(54, unsafe.Pointer(&a))
 	return a.r
 }
 
@@ -1052,7 +1083,7 @@ func c_ossl_fips_has_signature(p0 *c_char) c_int {
 		_  [0]uint64
 		r  c_int
 	}{p0: p0}
-	call(53, unsafe.Pointer(&a))
+	call(55, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1065,7 +1096,7 @@ func c_ossl_fips_in_config(p0 *c_struct_conf_st) c_int {
 		_  [0]uint64
 		r  c_int
 	}{p0: p0}
-	call(54, unsafe.Pointer(&a))
+	call(56, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1078,7 +1109,7 @@ func c_ossl_fips_module(p0 *c_ossl_fips_info) c_int {
 		_  [0]uint64
 		r  c_int
 	}{p0: p0}
-	call(55, unsafe.Pointer(&a))
+	call(57, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1091,7 +1122,7 @@ func c_ossl_fips_module_file(p0 *c_ossl_fips_files) *c_char {
 		_  [0]uint64
 		r  *c_char
 	}{p0: p0}
-	call(56, unsafe.Pointer(&a))
+	call(58, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1103,7 +1134,7 @@ func c_ossl_fips_path() *c_char {
 		_ [0]uint64
 		r *c_char
 	}{}
-	call(57, unsafe.Pointer(&a))
+	call(59, unsafe.Pointer(&a))
 	return a.r
 }
 
@@ -1113,7 +1144,7 @@ func c_ossl_fips_provider(p0 *c_ossl_fips_files) *c_char {
 		_  [0]uint64
 		r  *c_char
 	}{p0: p0}
-	call(58, unsafe.Pointer(&a))
+	call(60, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1127,7 +1158,7 @@ func c_ossl_fips_random(p0 *c_uint8_t, p1 c_size_t) c_int {
 		_  [0]uint64
 		r  c_int
 	}{p0: p0, p1: p1}
-	call(59, unsafe.Pointer(&a))
+	call(61, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1143,7 +1174,7 @@ func c_ossl_fips_setup(p0 *c_ossl_fips_files, p1 c_int, p2 *c_char, p3 c_size_t)
 		_  [0]uint64
 		r  c_int
 	}{p0: p0, p1: p1, p2: p2, p3: p3}
-	call(60, unsafe.Pointer(&a))
+	call(62, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p2)
 	}
@@ -1158,7 +1189,7 @@ func c_ossl_fips_try(p0 *c_ossl_fips_files, p1 *c_char, p2 c_size_t) c_int {
 		_  [0]uint64
 		r  c_int
 	}{p0: p0, p1: p1, p2: p2}
-	call(61, unsafe.Pointer(&a))
+	call(63, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1)
 	}
@@ -1171,7 +1202,7 @@ func c_ossl_fips_unlisted(p0 *c_struct_conf_st) *c_char {
 		_  [0]uint64
 		r  *c_char
 	}{p0: p0}
-	call(62, unsafe.Pointer(&a))
+	call(64, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1189,7 +1220,7 @@ func c_ossl_has(p0 *c_char, p1 c_size_t, p2 c_size_t, p3 c_int, p4 *c_uint8_t, p
 		_  [0]uint64
 		r  c_int
 	}{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5}
-	call(63, unsafe.Pointer(&a))
+	call(65, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p4), unsafe.Pointer(p5)
 	}
@@ -1201,7 +1232,7 @@ func c_ossl_heap_in_use() c_size_t {
 		_ [0]uint64
 		r c_size_t
 	}{}
-	call(64, unsafe.Pointer(&a))
+	call(66, unsafe.Pointer(&a))
 	return a.r
 }
 
@@ -1211,18 +1242,18 @@ func c_ossl_heap_trim(p0 c_int) c_int {
 		_  [0]uint64
 		r  c_int
 	}{p0: p0}
-	call(65, unsafe.Pointer(&a))
+	call(67, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_keep_stacks(p0 c_size_t) {
 	a := struct{ p0 c_size_t }{p0: p0}
-	call(66, unsafe.Pointer(&a))
+	call(68, unsafe.Pointer(&a))
 }
 
 func c_ossl_key_free(p0 *c_struct_ossl_key) {
 	a := struct{ p0 *c_struct_ossl_key }{p0: p0}
-	call(67, unsafe.Pointer(&a))
+	call(69, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1234,7 +1265,7 @@ func c_ossl_key_provider(p0 *c_struct_ossl_key) *c_char {
 		_  [0]uint64
 		r  *c_char
 	}{p0: p0}
-	call(68, unsafe.Pointer(&a))
+	call(70, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1250,7 +1281,7 @@ func c_ossl_key_public(p0 *c_struct_ossl_key, p1 *c_uint8_t, p2 c_size_t, p3 *c_
 		_  [0]uint64
 		r  c_size_t
 	}{p0: p0, p1: p1, p2: p2, p3: p3}
-	call(69, unsafe.Pointer(&a))
+	call(71, unsafe.Pointer(&a))
 	return a.r
 }
 
@@ -1268,7 +1299,7 @@ func c_ossl_key_sign(p0 *c_struct_ossl_key, p1 c_int, p2 *c_char, p3 *c_char, p4
 		_  [0]uint64
 		r  c_size_t
 	}{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5, p6: p6, p7: p7, p8: p8}
-	call(70, unsafe.Pointer(&a))
+	call(72, unsafe.Pointer(&a))
 	return a.r
 }
 
@@ -1283,7 +1314,7 @@ func c_ossl_load(p0 *c_char, p1 *c_char, p2 *c_char, p3 *c_ossl_library, p4 *c_c
 		_  [0]uint64
 		r  c_int
 	}{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5}
-	call(71, unsafe.Pointer(&a))
+	call(73, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p2), unsafe.Pointer(p3), unsafe.Pointer(p4)
 	}
@@ -1295,18 +1326,18 @@ func c_ossl_load_begin() c_int {
 		_ [0]uint64
 		r c_int
 	}{}
-	call(72, unsafe.Pointer(&a))
+	call(74, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_load_give_up() {
 	a := struct{}{}
-	call(73, unsafe.Pointer(&a))
+	call(75, unsafe.Pointer(&a))
 }
 
 func c_ossl_loaded_free(p0 *c_ossl_loaded) {
 	a := struct{ p0 *c_ossl_loaded }{p0: p0}
-	call(74, unsafe.Pointer(&a))
+	call(76, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1319,7 +1350,7 @@ func c_ossl_module_of_provider(p0 *c_struct_conf_st, p1 *c_char) *c_char {
 		_  [0]uint64
 		r  *c_char
 	}{p0: p0, p1: p1}
-	call(75, unsafe.Pointer(&a))
+	call(77, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1)
 	}
@@ -1332,7 +1363,7 @@ func c_ossl_modules_of_config(p0 *c_struct_conf_st) *c_char {
 		_  [0]uint64
 		r  *c_char
 	}{p0: p0}
-	call(76, unsafe.Pointer(&a))
+	call(78, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1344,7 +1375,7 @@ func c_ossl_occupied() c_int {
 		_ [0]uint64
 		r c_int
 	}{}
-	call(77, unsafe.Pointer(&a))
+	call(79, unsafe.Pointer(&a))
 	return a.r
 }
 
@@ -1353,7 +1384,7 @@ func c_ossl_pauses_hold_threads() c_int {
 		_ [0]uint64
 		r c_int
 	}{}
-	call(78, unsafe.Pointer(&a))
+	call(80, unsafe.Pointer(&a))
 	return a.r
 }
 
@@ -1366,7 +1397,7 @@ func c_ossl_policy_read(p0 *c_struct_conf_st, p1 *c_size_t, p2 **c_char, p3 *c_u
 		_  [0]uint64
 		r  *c_uint8_t
 	}{p0: p0, p1: p1, p2: p2, p3: p3}
-	call(79, unsafe.Pointer(&a))
+	call(81, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p2), unsafe.Pointer(p3)
 	}
@@ -1378,13 +1409,13 @@ func c_ossl_privileged() c_int {
 		_ [0]uint64
 		r c_int
 	}{}
-	call(80, unsafe.Pointer(&a))
+	call(82, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_prompt_never() {
 	a := struct{}{}
-	call(81, unsafe.Pointer(&a))
+	call(83, unsafe.Pointer(&a))
 }
 
 func c_ossl_provider_load(p0 *c_char, p1 *c_ulong) c_int {
@@ -1394,7 +1425,7 @@ func c_ossl_provider_load(p0 *c_char, p1 *c_ulong) c_int {
 		_  [0]uint64
 		r  c_int
 	}{p0: p0, p1: p1}
-	call(82, unsafe.Pointer(&a))
+	call(84, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1)
 	}
@@ -1406,7 +1437,7 @@ func c_ossl_report_size() c_size_t {
 		_ [0]uint64
 		r c_size_t
 	}{}
-	call(83, unsafe.Pointer(&a))
+	call(85, unsafe.Pointer(&a))
 	return a.r
 }
 
@@ -1419,7 +1450,7 @@ func c_ossl_roots_add(p0 *c_struct_ossl_roots, p1 *c_uint8_t, p2 c_size_t, p3 *c
 		_  [0]uint64
 		r  c_int
 	}{p0: p0, p1: p1, p2: p2, p3: p3}
-	call(84, unsafe.Pointer(&a))
+	call(86, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p3)
 	}
@@ -1428,7 +1459,7 @@ func c_ossl_roots_add(p0 *c_struct_ossl_roots, p1 *c_uint8_t, p2 c_size_t, p3 *c
 
 func c_ossl_roots_free(p0 *c_struct_ossl_roots) {
 	a := struct{ p0 *c_struct_ossl_roots }{p0: p0}
-	call(85, unsafe.Pointer(&a))
+	call(87, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1441,7 +1472,7 @@ func c_ossl_roots_new(p0 c_int, p1 *c_ulong) *c_struct_ossl_roots {
 		_  [0]uint64
 		r  *c_struct_ossl_roots
 	}{p0: p0, p1: p1}
-	call(86, unsafe.Pointer(&a))
+	call(88, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p1)
 	}
@@ -1457,7 +1488,7 @@ func c_ossl_roots_verify(p0 *c_struct_ossl_roots, p1 *c_uint8_t, p2 c_size_t, p3
 		_  [0]uint64
 		r  c_ossl_roots_answer
 	}{p0: p0, p1: p1, p2: p2, p3: p3}
-	call(87, unsafe.Pointer(&a))
+	call(89, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p3)
 	}
@@ -1469,13 +1500,36 @@ func c_ossl_schedule_all_same() c_int {
 		_ [0]uint64
 		r c_int
 	}{}
-	call(88, unsafe.Pointer(&a))
+	call(90, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_schedule_distrust(p0 c_int) {
 	a := struct{ p0 c_int }{p0: p0}
-	call(89, unsafe.Pointer(&a))
+	call(91, unsafe.Pointer(&a))
+}
+
+func c_ossl_shard_known() c_int {
+	a := struct {
+		_ [0]uint64
+		r c_int
+	}{}
+	call(92, unsafe.Pointer(&a))
+	return a.r
+}
+
+func c_ossl_shard_pin(p0 c_int) {
+	a := struct{ p0 c_int }{p0: p0}
+	call(93, unsafe.Pointer(&a))
+}
+
+func c_ossl_slim_allowed() c_int {
+	a := struct {
+		_ [0]uint64
+		r c_int
+	}{}
+	call(94, unsafe.Pointer(&a))
+	return a.r
 }
 
 func c_ossl_slim_hmac(p0 *c_char, p1 *c_uint8_t, p2 c_size_t, p3 *c_uint8_t, p4 c_size_t, p5 *c_uint8_t) c_int {
@@ -1489,7 +1543,7 @@ func c_ossl_slim_hmac(p0 *c_char, p1 *c_uint8_t, p2 c_size_t, p3 *c_uint8_t, p4 
 		_  [0]uint64
 		r  c_int
 	}{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5}
-	call(90, unsafe.Pointer(&a))
+	call(95, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p3), unsafe.Pointer(p5)
 	}
@@ -1501,7 +1555,7 @@ func c_ossl_slim_keys_found() c_uint64_t {
 		_ [0]uint64
 		r c_uint64_t
 	}{}
-	call(91, unsafe.Pointer(&a))
+	call(96, unsafe.Pointer(&a))
 	return a.r
 }
 
@@ -1510,7 +1564,7 @@ func c_ossl_slim_keys_kept() c_int {
 		_ [0]uint64
 		r c_int
 	}{}
-	call(92, unsafe.Pointer(&a))
+	call(97, unsafe.Pointer(&a))
 	return a.r
 }
 
@@ -1519,16 +1573,17 @@ func c_ossl_slim_library() *c_struct_ossl_lib_ctx_st {
 		_ [0]uint64
 		r *c_struct_ossl_lib_ctx_st
 	}{}
-	call(93, unsafe.Pointer(&a))
+	call(98, unsafe.Pointer(&a))
 	return a.r
 }
 
-func c_ossl_slim_setup() c_int {
+func c_ossl_slim_setup(p0 c_int) c_int {
 	a := struct {
-		_ [0]uint64
-		r c_int
-	}{}
-	call(94, unsafe.Pointer(&a))
+		p0 c_int
+		_  [0]uint64
+		r  c_int
+	}{p0: p0}
+	call(99, unsafe.Pointer(&a))
 	return a.r
 }
 
@@ -1537,7 +1592,7 @@ func c_ossl_ssl_ctxs_made() c_uint64_t {
 		_ [0]uint64
 		r c_uint64_t
 	}{}
-	call(95, unsafe.Pointer(&a))
+	call(100, unsafe.Pointer(&a))
 	return a.r
 }
 
@@ -1552,7 +1607,7 @@ func c_ossl_store_load(p0 *c_char, p1 c_int, p2 c_int, p3 c_uintptr_t, p4 *c_oss
 		_  [0]uint64
 		r  c_int
 	}{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5}
-	call(96, unsafe.Pointer(&a))
+	call(101, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p4), unsafe.Pointer(p5)
 	}
@@ -1566,7 +1621,7 @@ func c_ossl_use(p0 *c_char, p1 c_size_t) c_int {
 		_  [0]uint64
 		r  c_int
 	}{p0: p0, p1: p1}
-	call(97, unsafe.Pointer(&a))
+	call(102, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1579,7 +1634,7 @@ func c_ossl_verify_error(p0 c_long) *c_char {
 		_  [0]uint64
 		r  *c_char
 	}{p0: p0}
-	call(98, unsafe.Pointer(&a))
+	call(103, unsafe.Pointer(&a))
 	return a.r
 }
 
@@ -1588,6 +1643,6 @@ func c_ossl_version() c_ulong {
 		_ [0]uint64
 		r c_ulong
 	}{}
-	call(99, unsafe.Pointer(&a))
+	call(104, unsafe.Pointer(&a))
 	return a.r
 }

@@ -505,13 +505,26 @@ ossl_step ossl_conn_refuse(ossl_conn *pub, uint8_t alert, uint8_t *out, size_t o
 	return end(c, refuse(c));
 }
 
-ossl_step ossl_conn_start(ossl_ctx *ctx, int server, const char *server_name, const uint8_t *session, size_t session_len,
+ossl_step ossl_conn_start(ossl_ctx *ctx, int as_is, int server, const char *server_name, const uint8_t *session, size_t session_len,
 	int may_ask, ossl_conn **pub, unsigned long *errors, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap)
 {
 	ossl_step none = {.status = OSSL_FATAL};
+	ossl_ctx *part;
+	int shard;
 
-	*pub = ossl_conn_new(ctx, server, server_name, session, session_len, may_ask, errors);
-	return *pub ? handshake(of(*pub), in, in_len, out, out_cap, NULL) : none; /* a first step is never the last */
+	*pub = NULL;
+	part = part_of(ctx, as_is, &shard);
+	if (!part) {
+		none.status = OSSL_NEED_PART;
+		none.n = (size_t)shard;
+		return none;
+	}
+	*pub = ossl_conn_new(part, server, server_name, session, session_len, may_ask, errors);
+	if (!*pub)
+		return none;
+	(*pub)->shard = part->shard;
+	(*pub)->shards = ctx->shards;
+	return handshake(of(*pub), in, in_len, out, out_cap, NULL); /* a first step is never the last */
 }
 
 int ossl_conn_use_cred(ossl_conn *pub, ossl_cred *cred)

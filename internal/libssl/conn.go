@@ -32,8 +32,17 @@ func (c *Context) Start(server, asks bool, serverName string, session, in, out [
 	defer c_free(unsafe.Pointer(name))
 	var errs [errorSlots]c_ulong
 	var p *c_ossl_conn
-	step := c_ossl_conn_start(ssl.p, c_int(flag(server)), name, bytePtr(session), c_size_t(len(session)), c_int(flag(asks)), &p,
-		&errs[0], bytePtr(in), c_size_t(len(in)), bytePtr(out), c_size_t(len(out)))
+	start := func(asIs bool) c_ossl_step {
+		return c_ossl_conn_start(ssl.p, c_int(flag(asIs)), c_int(flag(server)), name, bytePtr(session), c_size_t(len(session)),
+			c_int(flag(asks)), &p, &errs[0], bytePtr(in), c_size_t(len(in)), bytePtr(out), c_size_t(len(out)))
+	}
+	step := start(false)
+	if step.status == c_OSSL_NEED_PART {
+		if err := c.addPart(ssl, c_int32_t(step.n)); err != nil {
+			return nil, Step{}, err
+		}
+		step = start(true)
+	}
 	if p == nil {
 		return nil, Step{}, &Error{Op: "new connection", Codes: codes(&errs)}
 	}
@@ -257,6 +266,9 @@ func alertOf(v c_int32_t) (level, description uint8, ok bool) { return uint8(v >
 
 // Version returns the protocol version, as far as it is known.
 func (c *Conn) Version() uint16 { return uint16(c.p.version) }
+
+// Shard returns the number of the connection's shard, from 0, and of how many.
+func (c *Conn) Shard() (shard, shards int) { return int(c.p.shard), int(c.p.shards) }
 
 // Calls returns how many calls into C the connection has made.
 func (c *Conn) Calls() uint64 { return c.crossings + c.read.calls + c.write.calls }

@@ -110,7 +110,7 @@ static SSL_CTX *whole(SSL_CTX *s, OSSL_LIB_CTX *lib, int kind)
 
 static uint64_t made; /* atomic; for ossl_ssl_ctxs_made */
 
-SSL_CTX *ossl_new_ssl_ctx(int fips, OSSL_LIB_CTX **slim)
+SSL_CTX *ossl_new_ssl_ctx(int fips, int shard, OSSL_LIB_CTX **slim)
 {
 	OSSL_LIB_CTX *lib = NULL;
 	int kind = DEFAULT;
@@ -122,7 +122,7 @@ SSL_CTX *ossl_new_ssl_ctx(int fips, OSSL_LIB_CTX **slim)
 		return NULL;
 	if (fips && (lib = fips_library()))
 		kind = FIPS;
-	else if ((lib = ossl_slim_library()))
+	else if ((lib = slim_library(shard)))
 		kind = SLIM;
 	if (slim && kind == SLIM)
 		*slim = lib;
@@ -202,6 +202,13 @@ static const char *configure(ossl_ctx *ctx, const ossl_ctx_params *p)
 	return ossl_ctx_set_sessions(ctx, p);
 }
 
+/*
+ * The number of parts of contexts that are not their first. Each takes some 32 KB, so a process with
+ * thousands of contexts doesn't make one for each shard: their first parts are in different shards anyway.
+ */
+static int parts; /* atomic */
+enum { MAX_PARTS = 2048 };
+
 ossl_ctx *ossl_ctx_new(const ossl_ctx_params *p, unsigned long *errors, const char **failed)
 {
 	ossl_ctx *ctx;
@@ -213,6 +220,12 @@ ossl_ctx *ossl_ctx_new(const ossl_ctx_params *p, unsigned long *errors, const ch
 	if (!ctx)
 		goto failed;
 	ctx->refs = 1;
+	ctx->is_part = p->shard >= 0;
+	if (ctx->is_part)
+		__atomic_add_fetch(&parts, 1, __ATOMIC_RELAXED);
+	ctx->shard = ctx->is_part ? p->shard : slim_shard(p->shards);
+	if (!p->fips && !slim_ready(ctx->shard))
+		goto failed;
 	ctx->client_auth = p->client_auth;
 	ctx->want_hello = p->want_hello;
 	ctx->want_cert = p->want_cert;
@@ -226,7 +239,7 @@ ossl_ctx *ossl_ctx_new(const ossl_ctx_params *p, unsigned long *errors, const ch
 	ctx->max_tls13 = p->max_version >= OSSL_TLS1_3_VERSION;
 	memcpy(ctx->policy, p->policy, sizeof ctx->policy);
 	ctx->lib = p->fips ? fips_library() : NULL;
-	fetched = p->seal_refusals ? algorithms_fetch(&ctx->algorithms, ctx->lib, p->fips) : 0;
+	fetched = p->seal_refusals ? algorithms_fetch(&ctx->algorithms, ctx->lib, ctx->shard, p->fips) : 0;
 	ctx->seal_refusals = fetched > 0;
 	ctx->direct_records = p->direct_records && ctx->seal_refusals;
 	ctx->sigalgs = p->sigalgs ? copy_of(p->sigalgs, strlen(p->sigalgs) + 1) : NULL;
@@ -238,9 +251,11 @@ ossl_ctx *ossl_ctx_new(const ossl_ctx_params *p, unsigned long *errors, const ch
 		goto failed;
 	ctx->ssl = take_spare(p);
 	if (!ctx->ssl)
-		ctx->ssl = ossl_new_ssl_ctx(p->fips, &ctx->slim);
+		ctx->ssl = ossl_new_ssl_ctx(p->fips, ctx->shard, &ctx->slim);
 	if (!ctx->ssl)
 		goto failed;
+	ctx->shards = ctx->slim && !ctx->is_part ? p->shards : 1;
+	ctx->parts[ctx->shard] = ctx;
 	ctx->observes = ctx->slim && ctx->seal_refusals && !ctx->want_keylog;
 	*failed = configure(ctx, p);
 	if (!ossl_drain_errors(errors) && !*failed)
@@ -255,13 +270,47 @@ failed:
 	return NULL;
 }
 
+ossl_ctx *part_of(ossl_ctx *ctx, int as_is, int *shard)
+{
+	ossl_ctx *part;
+
+	if (ctx->shards < 2)
+		return ctx;
+	if (!__atomic_load_n(&ctx->used, __ATOMIC_RELAXED)) { /* many contexts have only one connection */
+		__atomic_store_n(&ctx->used, 1, __ATOMIC_RELAXED);
+		return ctx;
+	}
+	*shard = slim_shard(ctx->shards);
+	part = __atomic_load_n(&ctx->parts[*shard], __ATOMIC_ACQUIRE);
+	if (part)
+		return part;
+	return as_is || __atomic_load_n(&parts, __ATOMIC_RELAXED) >= MAX_PARTS ? ctx : NULL;
+}
+
+void ossl_ctx_add_part(ossl_ctx *ctx, ossl_ctx *part)
+{
+	ossl_ctx *none = NULL;
+
+	if (!__atomic_compare_exchange_n(&ctx->parts[part->shard], &none, part, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		ossl_ctx_free(part);
+}
+
+uint64_t ossl_ctx_parts(void) { return (uint64_t)__atomic_load_n(&parts, __ATOMIC_RELAXED); }
+
 static void free_name(void *name) { ossl_fn.X509_NAME_free(name); }
 static void free_cert(void *cert) { ossl_fn.X509_free(cert); }
 
 void ossl_ctx_free(ossl_ctx *ctx)
 {
+	int i;
+
 	if (__atomic_sub_fetch(&ctx->refs, 1, __ATOMIC_ACQ_REL) > 0)
 		return;
+	for (i = 0; i < ctx->shards; i++)
+		if (ctx->parts[i] && i != ctx->shard)
+			ossl_ctx_free(ctx->parts[i]);
+	if (ctx->is_part)
+		__atomic_sub_fetch(&parts, 1, __ATOMIC_RELAXED);
 	ossl_fn.SSL_CTX_free(ctx->ssl);
 	if (ctx->cred)
 		ossl_cred_free(ctx->cred);
@@ -337,7 +386,7 @@ int ossl_has(const char *names, size_t groups, size_t signatures, int fips, uint
 	int ok;
 
 	ossl_fn.ERR_clear_error();
-	s = ossl_new_ssl_ctx(fips, &slim);
+	s = ossl_new_ssl_ctx(fips, 0, &slim);
 	for (i = 0; s && i < groups + signatures; i++, names += strlen(names) + 1) {
 		int control = (int)(i < groups ? OSSL_SSL_CTRL_SET_GROUPS_LIST : OSSL_SSL_CTRL_SET_SIGALGS_LIST);
 
@@ -486,10 +535,12 @@ ossl_cred *ossl_cred_new(int fips, const uint8_t *chain, size_t chain_len, const
 	cred = cred_of(lib, chain, chain_len, sigalgs, staple, staple_len, scts, scts_len);
 	if (cred) {
 		cred->key = private_key(lib, cred->leaf, key, key_len);
-		if (!fips && cred->key && ossl_slim_library())
-			cred->key = slim_own_key(cred->key);
-		else
-			cred->movable = !fips;
+		cred->movable = !fips;
+		if (!fips && cred->key && ossl_slim_library()) {
+			cred->key = slim_own_key(cred->key, 0);
+			if (ossl_fn.EVP_PKEY_up_ref(cred->key) == 1)
+				cred->moved[0] = cred->key;
+		}
 		if (!cred->key) {
 			ossl_cred_free(cred);
 			cred = NULL;
@@ -510,12 +561,15 @@ void ossl_cred_set_identity(ossl_cred *cred, const uint8_t *id) { memcpy(cred->i
 
 void ossl_cred_free(ossl_cred *cred)
 {
+	int i;
+
 	if (__atomic_sub_fetch(&cred->refs, 1, __ATOMIC_ACQ_REL) > 0)
 		return;
 	ossl_fn.X509_free(cred->leaf);
 	ossl_fn.X509_free(cred->unlisted);
 	ossl_fn.EVP_PKEY_free(cred->key);
-	ossl_fn.EVP_PKEY_free(cred->moved);
+	for (i = 0; i < OSSL_MAX_SHARDS; i++)
+		ossl_fn.EVP_PKEY_free(cred->moved[i]); /* takes NULL */
 	if (cred->chain)
 		ossl_fn.OPENSSL_sk_pop_free(cred->chain, free_cert);
 	free(cred->sigalgs);

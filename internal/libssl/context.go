@@ -47,15 +47,15 @@ func (c *sslContext) close() {
 	}
 }
 
-// Context is a configuration of connections: an SSL_CTX or, if it is early, one in the default library
-// context, in whose place another one comes: slim_cgo.go.
+// Context is a configuration of connections: an SSL_CTX, which may have parts for several shards or, if it is
+// early, one in the default library context, in whose place another one comes: slim_cgo.go.
 type Context struct {
 	ssl   atomic.Pointer[sslContext]
 	early atomic.Bool // config is set
 	cred  *Credential // kept for its signer
 
-	mu     sync.Mutex     // held while ssl is replaced, and by Close
-	config *ContextConfig // guarded by mu; of an SSL_CTX that may be replaced
+	mu     sync.Mutex     // held while ssl is replaced or gets a part, and by Close
+	config *ContextConfig // guarded by mu; of an SSL_CTX that may be replaced, or get parts for other shards
 }
 
 var errContextClosed = fmt.Errorf("libssl: the context is closed: %w", net.ErrClosed)
@@ -95,10 +95,11 @@ func (c *Context) Close() {
 // loaded.
 func NewContext(cfg *ContextConfig) (*Context, error) {
 	c := &Context{cred: cfg.Credential}
-	if isEarly(cfg) {
+	early := isEarly(cfg)
+	if early || cfg.Shards > 1 {
 		c.config = cfg
-		c.early.Store(true)
 	}
+	c.early.Store(early)
 	ssl, err := newSSL(cfg, nil)
 	if err != nil {
 		return nil, err
@@ -109,6 +110,36 @@ func NewContext(cfg *ContextConfig) (*Context, error) {
 
 // newSSL makes an SSL_CTX. before is nil, or the one in whose place it comes.
 func newSSL(cfg *ContextConfig, before *sslContext) (*sslContext, error) {
+	p, err := newPart(cfg, before, -1)
+	if err != nil {
+		return nil, err
+	}
+	c := &sslContext{p: p}
+	c.users.Store(1)
+	c.cleanup = runtime.AddCleanup(c, func(p *c_ossl_ctx) { c_ossl_ctx_free(p) }, p)
+	return c, nil
+}
+
+// addPart makes the part of ssl for a shard. If another goroutine is making one, or ssl is no longer c's, it
+// does nothing.
+func (c *Context) addPart(ssl *sslContext, shard c_int32_t) error {
+	if !c.mu.TryLock() {
+		return nil
+	}
+	defer c.mu.Unlock()
+	if c.config == nil || c.ssl.Load() != ssl {
+		return nil
+	}
+	part, err := newPart(c.config, ssl, shard)
+	if err == nil {
+		c_ossl_ctx_add_part(ssl.p, part)
+	}
+	return err
+}
+
+// newPart makes an SSL_CTX, with the ticket keys of before if that is not nil. shard is -1, or the shard that
+// the SSL_CTX is a part for. The caller must free it.
+func newPart(cfg *ContextConfig, before *sslContext, shard c_int32_t) (_ *c_ossl_ctx, err error) {
 	lists, err := cfg.lists()
 	if err != nil {
 		return nil, err
@@ -163,6 +194,7 @@ func newSSL(cfg *ContextConfig, before *sslContext) (*sslContext, error) {
 	if before != nil {
 		p.before = before.p
 	}
+	p.shards, p.shard = c_int32_t(max(cfg.Shards, 1)), shard
 
 	var errs [errorSlots]c_ulong
 	var failed *c_char
@@ -171,9 +203,11 @@ func newSSL(cfg *ContextConfig, before *sslContext) (*sslContext, error) {
 	if ctx == nil {
 		return nil, &Error{Op: "new context", Setting: c_GoString(failed), Codes: codes(&errs)}
 	}
-	c := &sslContext{p: ctx}
-	c.users.Store(1)
-	c.cleanup = runtime.AddCleanup(c, func(p *c_ossl_ctx) { c_ossl_ctx_free(p) }, ctx)
+	defer func() {
+		if err != nil {
+			c_ossl_ctx_free(ctx)
+		}
+	}()
 	for _, name := range cfg.ClientCAs {
 		if c_ossl_ctx_add_ca(ctx, bytePtr(name), c_size_t(len(name)), &errs[0]) != 1 {
 			return nil, &Error{Op: "new context", Setting: "ClientCAs", Codes: codes(&errs)}
@@ -187,7 +221,7 @@ func newSSL(cfg *ContextConfig, before *sslContext) (*sslContext, error) {
 			return nil, &Error{Op: "new context", Setting: "Certificates", Codes: codes(&errs)}
 		}
 	}
-	return c, nil
+	return ctx, nil
 }
 
 // CheckCredential returns an error if the context's servers can't use cred. It signs with it once,

@@ -60,6 +60,9 @@ int dl_static(void);
  */
 int dl_privileged(void);
 
+/* Returns the number of the processor that runs this thread, or -1 if it is unknown. sched_getcpu(3). */
+int dl_processor(void);
+
 /* Returns the address of glibc's mallinfo2(3), or NULL. */
 void *dl_mallinfo(void);
 

@@ -90,6 +90,23 @@ int dl_privileged(void)
 #endif
 }
 
+static int no_processor(void) { return -1; }
+
+/* Neither macOS nor an old musl has the function. */
+int dl_processor(void)
+{
+	static int (*known)(void); /* atomic */
+	int (*current)(void) = __atomic_load_n(&known, __ATOMIC_RELAXED);
+
+	if (!current) {
+		*(void **)&current = dlsym(RTLD_DEFAULT, "sched_getcpu");
+		if (!current)
+			current = no_processor;
+		__atomic_store_n(&known, current, __ATOMIC_RELAXED);
+	}
+	return current();
+}
+
 void *dl_mallinfo(void) { return dlsym(RTLD_DEFAULT, "mallinfo2"); }
 
 void *dl_malloc_trim(void) { return dlsym(RTLD_DEFAULT, "malloc_trim"); }

@@ -105,6 +105,8 @@ int dl_static(void) { return 0; }
 
 int dl_privileged(void) { return 0; } /* no program here runs with more rights than the user who started it */
 
+int dl_processor(void) { return (int)GetCurrentProcessorNumber(); } /* in the thread's group */
+
 void *dl_mallinfo(void) { return NULL; }
 
 void *dl_malloc_trim(void) { return NULL; }

@@ -84,12 +84,13 @@ static void try_whole_nonce(algorithms *a)
 }
 
 /* Fetches what there is. Returns 1, or 0 if a hash or a key derivation is missing. */
-static int fetch_untried(algorithms *a, OSSL_LIB_CTX *lib, int fips)
+static int fetch_untried(algorithms *a, OSSL_LIB_CTX *lib, int shard, int fips)
 {
 	OSSL_LIB_CTX *kdfs;
 
 	memset(a, 0, sizeof *a);
 	a->lib = lib;
+	a->shard = shard;
 	if (!ossl_fn.EVP_CIPHER_fetch) {
 		a->fips = (uint8_t)fips;
 		a->hash[0] = ossl_fn.EVP_sha256();
@@ -104,7 +105,7 @@ static int fetch_untried(algorithms *a, OSSL_LIB_CTX *lib, int fips)
 	a->aead[AES_128_GCM] = ossl_fn.EVP_CIPHER_fetch(lib, "AES-128-GCM", NULL);
 	a->aead[AES_256_GCM] = ossl_fn.EVP_CIPHER_fetch(lib, "AES-256-GCM", NULL);
 	a->aead[CHACHA20_POLY1305] = ossl_fn.EVP_CIPHER_fetch(lib, "ChaCha20-Poly1305", NULL);
-	kdfs = fips || lib ? lib : ossl_slim_library();
+	kdfs = fips || lib ? lib : slim_library(shard);
 	a->expand = ossl_fn.EVP_KDF_fetch(kdfs, "TLS13-KDF", NULL);
 	a->prf = ossl_fn.EVP_KDF_fetch(kdfs, "TLS1-PRF", NULL);
 	a->hash[0] = ossl_fn.EVP_MD_fetch(lib, "SHA2-256", NULL);
@@ -118,10 +119,10 @@ static int fetch_untried(algorithms *a, OSSL_LIB_CTX *lib, int fips)
 }
 
 /*
- * The last algorithms that all worked, outside of FIPS mode. References keep them, so no others can
- * have their addresses.
+ * For each shard, the last algorithms that all worked, outside of FIPS mode. References keep them, so no
+ * others can have their addresses.
  */
-static algorithms proven; /* guarded by lock */
+static algorithms proven[OSSL_MAX_SHARDS]; /* guarded by lock */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int are_same(const algorithms *a, const algorithms *b)
@@ -138,9 +139,9 @@ static int is_proven(algorithms *a)
 	if (a->fips)
 		return 0;
 	pthread_mutex_lock(&lock);
-	same = are_same(a, &proven);
+	same = are_same(a, &proven[a->shard]);
 	if (same)
-		memcpy(a->whole_nonce, proven.whole_nonce, sizeof a->whole_nonce);
+		memcpy(a->whole_nonce, proven[a->shard].whole_nonce, sizeof a->whole_nonce);
 	pthread_mutex_unlock(&lock);
 	return same;
 }
@@ -150,22 +151,22 @@ static void remember(algorithms *a)
 {
 	algorithms own, old;
 
-	if (a->fips || !a->expand || !a->aead[0] || !a->aead[1] || !a->aead[2] || is_proven(a) || !fetch_untried(&own, a->lib, 0))
+	if (a->fips || !a->expand || !a->aead[0] || !a->aead[1] || !a->aead[2] || is_proven(a) || !fetch_untried(&own, a->lib, a->shard, 0))
 		return;
 	memcpy(own.whole_nonce, a->whole_nonce, sizeof own.whole_nonce);
 	pthread_mutex_lock(&lock);
-	old = proven;
+	old = proven[a->shard];
 	if (are_same(a, &own))
-		proven = own;
+		proven[a->shard] = own;
 	else
 		old = own; /* they were replaced meanwhile */
 	pthread_mutex_unlock(&lock);
 	algorithms_free(&old);
 }
 
-static int fetch(algorithms *a, OSSL_LIB_CTX *lib, int fips)
+static int fetch(algorithms *a, OSSL_LIB_CTX *lib, int shard, int fips)
 {
-	if (!fetch_untried(a, lib, fips))
+	if (!fetch_untried(a, lib, shard, fips))
 		return 0;
 	if (!is_proven(a)) {
 		keep_working(a);
@@ -193,7 +194,7 @@ static unsigned parts_of(const algorithms *a, int ok)
  * for. So if an algorithm is missing that was there before, or memory may have been short, there
  * must be the same parts as before, or as the next time, when memory was not short.
  */
-int algorithms_fetch(algorithms *a, OSSL_LIB_CTX *lib, int fips)
+int algorithms_fetch(algorithms *a, OSSL_LIB_CTX *lib, int shard, int fips)
 {
 	static unsigned shown[2]; /* atomic; of FIPS mode is the second */
 	unsigned parts, before = 0, known = __atomic_load_n(&shown[fips != 0], __ATOMIC_RELAXED);
@@ -201,7 +202,7 @@ int algorithms_fetch(algorithms *a, OSSL_LIB_CTX *lib, int fips)
 
 	for (i = 0; i < 3; i++) {
 		errno = 0;
-		ok = fetch(a, lib, fips);
+		ok = fetch(a, lib, shard, fips);
 		parts = parts_of(a, ok);
 		if ((parts && parts == known) ||
 			(i > 0 ? parts == before && errno != ENOMEM : !(known & ~parts) && !memory_may_have_failed())) {

@@ -164,7 +164,11 @@ type ContextConfig struct {
 	ALPNByClient           bool                  // servers choose by the client's order
 	ClientCAs              [][]byte              // DER names
 	Credential             *Credential
+	Shards                 int // of the slim library context, among which connections are divided; one if 0
 }
+
+// MaxShards is the largest number of shards: shim.h, OSSL_MAX_SHARDS.
+const MaxShards = 32
 
 // A Session is a session that a connection has made, in libssl's encoding.
 type Session struct {

@@ -19,6 +19,9 @@ const EnvLibrary = "OSSL_LIBRARY"
 // speed, see slim.c.
 const EnvSlim = "OSSL_SLIM"
 
+// EnvShards names the environment variable with the number of shards of Contexts that aren't given one.
+const EnvShards = "OSSL_SHARDS"
+
 // A LoadError lists every library that was tried and why it was not used, or contains the reason
 // why this program can't load any.
 type LoadError struct {

@@ -135,7 +135,7 @@ uint8_t *ossl_policy_read(const CONF *conf, size_t *len, const char **problem, u
 	commands = find_commands(conf, problem);
 	ok = !commands && ossl_ssl_ctxs_made() > 0; /* there is nothing to try with one */
 	if (!ok) {
-		s = ossl_new_ssl_ctx(0, NULL);
+		s = ossl_new_ssl_ctx(0, 0, NULL);
 		ok = s != NULL;
 		if (!ok)
 			*problem = NULL;

@@ -39,7 +39,7 @@ struct ossl_cred {
 	X509 *unlisted;       /* the leaf for peers that don't list its signature, nullable: unlisted.c */
 	uint16_t leaf_scheme; /* the leaf's signature, if unlisted */
 	EVP_PKEY *key;
-	EVP_PKEY *moved; /* atomic: a copy in the slim library context, or key itself; NULL until it is needed */
+	EVP_PKEY *moved[OSSL_MAX_SHARDS]; /* atomic: for each shard a copy in it, or key itself; NULL until it is needed */
 	uint8_t movable; /* key may be copied there */
 	OPENSSL_STACK *chain;
 	char *sigalgs;
@@ -54,6 +54,11 @@ struct ossl_ctx {
 	SSL_CTX *ssl;
 	OSSL_LIB_CTX *lib;  /* FIPS mode's library context, else NULL for the default one */
 	OSSL_LIB_CTX *slim; /* the slim library context if ssl is in it, else NULL */
+	int shard;          /* which of the slim ones */
+	int shards;         /* among how many its connections are divided: 1 if ssl is in none, and of a part */
+	ossl_ctx *parts[OSSL_MAX_SHARDS]; /* atomic; the same in other shards, NULL until they are needed; itself in its own */
+	uint8_t is_part;
+	uint8_t used; /* atomic: had a connection */
 	ossl_cred *cred;    /* the credential of servers that don't pause, nullable */
 	OPENSSL_STACK *cas; /* until sealed */
 	char *sigalgs, *client_sigalgs;
@@ -254,10 +259,16 @@ int alpn_select(const ossl_ctx *ctx, const uint8_t *in, size_t in_len, const uin
 
 /*
  * Makes an SSL_CTX: if fips is set, in FIPS mode's library context (NULL if that is not ready), else
- * in the slim one, or in the default one if that is not used. slim: set to the slim one if it is in
- * that, else to NULL; nullable.
+ * in a shard of the slim one, or in the default one if that is not used. slim: set to the slim one if it
+ * is in that, else to NULL; nullable.
  */
-SSL_CTX *ossl_new_ssl_ctx(int fips, OSSL_LIB_CTX **slim);
+SSL_CTX *ossl_new_ssl_ctx(int fips, int shard, OSSL_LIB_CTX **slim);
+
+/*
+ * Returns the part of a context for the processor that runs this thread. If that has to be made first,
+ * returns NULL and the shard, or if as_is is not 0, the context itself. Borrow.
+ */
+ossl_ctx *part_of(ossl_ctx *ctx, int as_is, int *shard);
 
 /*
  * Returns the library context of FIPS mode, NULL if it was not set up, or on 1.1.1, which has none:

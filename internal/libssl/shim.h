@@ -28,6 +28,7 @@ enum {
 	OSSL_NEED_UPDATE = 9, /* the sending key has reached its limit of records: update it, then call again */
 	OSSL_NEED_RESUME = 10, /* decide whether a session with this client's chain (message) may be resumed: set answer */
 	OSSL_NEED_SIGN = 11, /* sign message with signer: fill signature, set answer to its length, then call again */
+	OSSL_NEED_PART = 12, /* make the context's part for a shard (n), then start again */
 };
 
 /* The directions of a connection that was taken over from libssl. */
@@ -124,6 +125,7 @@ typedef struct {
 	int32_t hello_alert; /* >= 0: refuse the ClientHello with this alert */
 	int32_t deferred;    /* a later read may take the connection over */
 	int32_t socket;      /* the descriptor that the connection uses, -1 for none: probe.h */
+	int32_t shard, shards; /* out: the connection's, from 0, and the number of its context's */
 } ossl_conn;
 
 /* The results of a step, returned by value except by the two functions that are called most. */
@@ -146,6 +148,9 @@ typedef struct {
 	size_t n;        /* bytes of application data written to dst */
 	size_t at, len;  /* OSSL_RECORD: its text, in the input. For application data, the part that did not fit into dst */
 } ossl_opened;
+
+/* The most shards of the slim library context: slim.c. */
+enum { OSSL_MAX_SHARDS = 32 };
 
 /* The parameters of a context; strings may be NULL for libssl's default. */
 typedef struct {
@@ -177,6 +182,8 @@ typedef struct {
 	size_t alpn_len;
 	uint8_t alpn_by_client; /* servers use the client's order of preference */
 	const ossl_ctx *before; /* nullable, borrow: a context with the same parameters, to share its ticket keys */
+	int32_t shards;         /* among how many connections are divided, if it is in the slim library context */
+	int32_t shard;          /* for a part of a context: its shard; -1 for the whole, of which it is the first part */
 } ossl_ctx_params;
 
 /* The results of ossl_load. */
@@ -272,6 +279,15 @@ ossl_ctx *ossl_ctx_new(const ossl_ctx_params *p, unsigned long *errors, const ch
 void ossl_ctx_free(ossl_ctx *ctx);
 
 /*
+ * Adds the part for its shard, unless there is one: from then on connections that start on that shard's
+ * processors have it. part: take.
+ */
+void ossl_ctx_add_part(ossl_ctx *ctx, ossl_ctx *part);
+
+/* Returns the number of such parts of all contexts. */
+uint64_t ossl_ctx_parts(void);
+
+/*
  * Sets the credential of servers that don't pause. cred: borrow (a reference is taken). Returns 1,
  * or 0 with errors. SSL_CTX_use_cert_and_key(3).
  */
@@ -351,10 +367,11 @@ ossl_conn *ossl_conn_new(ossl_ctx *ctx, int server, const char *server_name, con
 	int may_ask, unsigned long *errors);
 
 /*
- * Makes a connection as ossl_conn_new does and takes the first step of its handshake. conn: set to
- * give, or NULL with errors.
+ * Makes a connection as ossl_conn_new does, in the context's part for this thread's processor, and takes
+ * the first step of its handshake. conn: set to give, or NULL with errors, or NULL at OSSL_NEED_PART, which
+ * doesn't come if as_is is 1.
  */
-ossl_step ossl_conn_start(ossl_ctx *ctx, int server, const char *server_name, const uint8_t *session, size_t session_len,
+ossl_step ossl_conn_start(ossl_ctx *ctx, int as_is, int server, const char *server_name, const uint8_t *session, size_t session_len,
 	int may_ask, ossl_conn **conn, unsigned long *errors, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap);
 
 /*

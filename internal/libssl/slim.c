@@ -51,6 +51,13 @@
  * provider at any time: SSL_CTXs are then made in the default library context.
  *
  * What turns it off: OSSL_SLIM=off in the environment, and any doubt about the conditions above.
+ *
+ * There are several of them, the shards, so that many processors don't wait for each other. A library
+ * context has locks and reference counts that a handshake changes some hundred times: on 3.0 one lock
+ * 296 times, which 40 processors at most can do. So the processors are divided among shards,
+ * neighbours together, and a connection is made in the shard of the processor on which it starts
+ * (part_of in context.c). All shards have the same tables, and the default provider's own context. Each
+ * is made when it is first needed.
  */
 
 #include "dl.h"
@@ -60,13 +67,17 @@
 #include "schedule.h"
 #include "slim.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const char provider_name[] = "ossl-slim";
 
-/* Written only by ossl_slim_setup. The library context, which is written last, is NULL if it is not used. */
-static OSSL_LIB_CTX *library; /* atomic */
+/* The shards, NULL until they are needed. The first is NULL if none is used. */
+static OSSL_LIB_CTX *libraries[OSSL_MAX_SHARDS]; /* atomic */
+
+/* Written only by ossl_slim_setup, before the first shard. */
+static int processors;
 static const OSSL_PROVIDER *host; /* the default provider of the default library context */
 static OSSL_ALGORITHM *generators, *key_derivations, *decoders, *ciphers;
 static OSSL_ALGORITHM *macs; /* NULL: the default provider's own are used */
@@ -287,10 +298,21 @@ static int is_builtin(void)
 	return digests && digests->functions && dl_same(digests->functions, *(void **)&ossl_fn.OSSL_PROVIDER_query_operation);
 }
 
+static OSSL_LIB_CTX *make_library(void)
+{
+	OSSL_LIB_CTX *lib = ossl_fn.OSSL_LIB_CTX_new();
+
+	if (lib && ossl_fn.OSSL_PROVIDER_add_builtin(lib, provider_name, provider_init) == 1 &&
+		ossl_fn.OSSL_PROVIDER_load(lib, provider_name))
+		return lib;
+	ossl_fn.OSSL_LIB_CTX_free(lib); /* takes NULL */
+	return NULL;
+}
+
+/* Makes the tables and the first shard. */
 static OSSL_LIB_CTX *make(void)
 {
 	int old = ossl_fn.OpenSSL_version_num() < OSSL_V3_2;
-	OSSL_LIB_CTX *lib;
 	size_t n = 0;
 
 	if (!schedule_setup())
@@ -313,35 +335,79 @@ static OSSL_LIB_CTX *make(void)
 	}
 	PUT(provider_functions, n, PROVIDER_QUERY_OPERATION, provider_query);
 	PUT(provider_functions, n, PROVIDER_GET_CAPABILITIES, provider_capabilities);
-	lib = ossl_fn.OSSL_LIB_CTX_new();
-	if (lib && ossl_fn.OSSL_PROVIDER_add_builtin(lib, provider_name, provider_init) == 1 &&
-		ossl_fn.OSSL_PROVIDER_load(lib, provider_name))
-		return lib;
-	ossl_fn.OSSL_LIB_CTX_free(lib); /* takes NULL */
-	return NULL;
+	return make_library();
 }
 
-int ossl_slim_setup(void)
+int ossl_slim_allowed(void)
 {
 	unsigned long version = ossl_fn.OpenSSL_version_num();
+	int allowed;
+
+	ossl_fn.ERR_clear_error();
+	allowed = version >= OSSL_V3_0 && version < OSSL_V5_0 && modules_allow_slim() && is_plain();
+	ossl_fn.ERR_clear_error();
+	return allowed;
+}
+
+int ossl_slim_setup(int n_processors)
+{
 	OSSL_LIB_CTX *made = NULL;
 
-	if (version < OSSL_V3_0 || version >= OSSL_V5_0)
-		return 0;
-	ossl_fn.ERR_clear_error();
-	if (modules_allow_slim() && is_plain()) {
+	processors = n_processors;
+	if (ossl_slim_allowed()) {
 		host = ossl_fn.OSSL_PROVIDER_try_load(NULL, "default", 1); /* a reference, kept */
 		if (host && is_builtin())
 			made = make();
 	}
 	ossl_fn.ERR_clear_error();
-	__atomic_store_n(&library, made, __ATOMIC_RELEASE);
+	__atomic_store_n(&libraries[0], made, __ATOMIC_RELEASE);
 	return made != NULL;
 }
 
-OSSL_LIB_CTX *ossl_slim_library(void)
+static int pinned = -1; /* atomic; for ossl_shard_pin */
+
+void ossl_shard_pin(int shard) { __atomic_store_n(&pinned, shard, __ATOMIC_RELAXED); }
+
+int ossl_shard_known(void) { return dl_processor() >= 0; }
+
+int slim_shard(int n)
 {
-	OSSL_LIB_CTX *lib = __atomic_load_n(&library, __ATOMIC_ACQUIRE);
+	int pin, cpu, neighbours;
+
+	if (n < 2)
+		return 0;
+	pin = __atomic_load_n(&pinned, __ATOMIC_RELAXED);
+	if (pin >= 0)
+		return pin % n;
+	cpu = dl_processor();
+	neighbours = processors > n ? (processors + n - 1) / n : 1;
+	return cpu < 0 ? 0 : cpu / neighbours % n;
+}
+
+int slim_ready(int shard)
+{
+	static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
+	OSSL_LIB_CTX *lib;
+
+	if (!__atomic_load_n(&libraries[0], __ATOMIC_ACQUIRE) || __atomic_load_n(&libraries[shard], __ATOMIC_ACQUIRE))
+		return 1;
+	pthread_mutex_lock(&making);
+	lib = __atomic_load_n(&libraries[shard], __ATOMIC_RELAXED);
+	if (!lib) {
+		lib = make_library();
+		__atomic_store_n(&libraries[shard], lib, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&making);
+	if (!lib)
+		raise_no_memory(); /* the first could be made */
+	return lib != NULL;
+}
+
+OSSL_LIB_CTX *ossl_slim_library(void) { return slim_library(0); }
+
+OSSL_LIB_CTX *slim_library(int shard)
+{
+	OSSL_LIB_CTX *lib = __atomic_load_n(&libraries[shard], __ATOMIC_ACQUIRE);
 
 	if (!lib || !is_plain())
 		return NULL;

@@ -2,6 +2,7 @@ package libssl
 
 import (
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 )
@@ -42,7 +43,7 @@ func isEarly(cfg *ContextConfig) bool {
 var slimAllowed atomic.Bool
 
 // useSlim reports whether new contexts live in the slim library context, which it makes.
-var useSlim = sync.OnceValue(func() bool { return slimAllowed.Load() && c_ossl_slim_setup() == 1 })
+var useSlim = sync.OnceValue(func() bool { return slimAllowed.Load() && c_ossl_slim_setup(c_int(processors())) == 1 })
 
 // UseSlim makes new contexts live in the slim library context, as they do after the process's first
 // handshake. It reports whether they can. The library must be loaded. It is for tests.
@@ -50,6 +51,29 @@ func UseSlim() bool {
 	settled.Store(true)
 	return useSlim()
 }
+
+// processors returns the number of processors that the process uses at the same time: a container may have
+// a share of many.
+func processors() int { return min(runtime.GOMAXPROCS(0), runtime.NumCPU()) }
+
+// Shards returns the number of shards for this process's processors, and the largest that makes sense. The
+// library must be loaded.
+func Shards() (proposed, most int) {
+	const each = 4 // processors: on OpenSSL 3.0, one lock admits the handshakes of 20 to 40
+	if !slimAllowed.Load() || c_ossl_slim_allowed() == 0 {
+		return 1, 1
+	}
+	if c_ossl_shard_known() == 0 {
+		return 1, MaxShards
+	}
+	return min((processors()+each-1)/each, MaxShards), MaxShards
+}
+
+// PinShard makes all connections start in one shard, or if it is -1 in that of their processor. It is for tests.
+func PinShard(shard int) { c_ossl_shard_pin(c_int(shard)) }
+
+// Parts returns the number of parts that Contexts have for other shards than their first. It is for tests.
+func Parts() int { return int(c_ossl_ctx_parts()) }
 
 func allowSlim() { slimAllowed.Store(os.Getenv(EnvSlim) != "off") }
 
@@ -60,7 +84,7 @@ func (c *Context) settle() {
 		return
 	}
 	defer c.mu.Unlock()
-	if c.config == nil {
+	if !c.early.Load() {
 		return
 	}
 	if useSlim() {
@@ -74,6 +98,8 @@ func (c *Context) settle() {
 			old.close()
 		}
 	}
-	c.config = nil
+	if c.config.Shards <= 1 {
+		c.config = nil
+	}
 	c.early.Store(false)
 }

@@ -4,11 +4,21 @@
 
 #include "provider.h"
 
+/* Reports whether the library's version and the host's configuration allow the slim library context: 1 or 0. */
+int ossl_slim_allowed(void);
+
 /*
- * Makes the slim library context, if the host's configuration allows it. Called at most once, after
- * the library is loaded. Returns 1, or 0 if it is not used. OSSL_LIB_CTX(3), OSSL_PROVIDER(3).
+ * Makes the slim library context, the first shard, if the host's configuration allows it. processors: the
+ * number of those that the process uses. Called at most once, after the library is loaded. Returns 1, or
+ * 0 if it is not used. OSSL_LIB_CTX(3), OSSL_PROVIDER(3).
  */
-int ossl_slim_setup(void);
+int ossl_slim_setup(int processors);
+
+/* Reports whether a thread can know its processor, without which only the first shard is used: 1 or 0. */
+int ossl_shard_known(void);
+
+/* Makes all connections start in one shard, or if it is -1 in that of the processor. For tests. */
+void ossl_shard_pin(int shard);
 
 /*
  * Reports whether openssl.cnf sets up nothing that would be missing in another library context:
@@ -20,15 +30,24 @@ int slim_is_plain_config(const CONF *conf);
 /* Returns the slim library context, or NULL if it is not used, or not now. Borrow. */
 OSSL_LIB_CTX *ossl_slim_library(void);
 
+/*
+ * The shards, numbered from 0, which is ossl_slim_library's. slim_shard returns the one for the
+ * processor that runs this thread if there are n. slim_ready makes a shard that is missing: 1, or 0 with
+ * an error if memory is short. slim_library then returns it, NULL as above. Borrow.
+ */
+int slim_shard(int n);
+int slim_ready(int shard);
+OSSL_LIB_CTX *slim_library(int shard);
+
 /* A table that replaces a DRBG's. slim_random_setup fills it: slimrand.c. provider-rand(7). */
 extern OSSL_DISPATCH slim_random[];
 void slim_random_setup(void);
 
 /*
- * Moves a private key to the slim library context, if that is used and has keys of its type, and
- * returns it there; otherwise returns key. Consumes key: slimown.c.
+ * Moves a private key to a shard of the slim library context, if that is used and has keys of its type,
+ * and returns it there; otherwise returns key. Consumes key: slimown.c.
  */
-EVP_PKEY *slim_own_key(EVP_PKEY *key);
+EVP_PKEY *slim_own_key(EVP_PKEY *key, int shard);
 
 /* Returns the key of a credential for the connections of ctx. Borrow (cred's): slimown.c. */
 EVP_PKEY *cred_key(ossl_cred *cred, const ossl_ctx *ctx);

@@ -245,6 +245,8 @@ int slim_keys_setup(OSSL_ALGORITHM *decoders, const OSSL_DISPATCH *core)
 {
 	OSSL_ALGORITHM *a;
 
+	if (bio_read && bio_ctrl) /* another shard comes to the same table, which is in use */
+		return 1;
 	for (; core && core->function_id != 0; core++) {
 		if (core->function_id == OSSL_OSSL_FUNC_BIO_READ_EX)
 			bio_read = (int (*)(OSSL_CORE_BIO *, void *, size_t, size_t *))core->function;

@@ -7,8 +7,9 @@
  * itself is moved.
  *
  * That is done with EC and RSA keys, of which both contexts have the same implementation. A key that
- * can't be exported stays where it is. A credential that was made before the slim context also has its
- * first key, which connections may use, and moves a copy.
+ * can't be exported stays where it is, and serves all shards. A credential that was made before the slim
+ * context also has its first key, which connections may use, and moves a copy; each further shard gets
+ * a copy when it first needs one.
  */
 
 #include "provider.h"
@@ -32,9 +33,9 @@ static int import(const OSSL_PARAM *params, void *arg)
 	return ok;
 }
 
-EVP_PKEY *slim_own_key(EVP_PKEY *key)
+EVP_PKEY *slim_own_key(EVP_PKEY *key, int shard)
 {
-	move m = {ossl_slim_library(), NULL, NULL};
+	move m = {slim_library(shard), NULL, NULL};
 
 	if (!m.library)
 		return key;
@@ -58,18 +59,22 @@ EVP_PKEY *slim_own_key(EVP_PKEY *key)
 
 EVP_PKEY *cred_key(ossl_cred *cred, const ossl_ctx *ctx)
 {
+	unsigned long errors[OSSL_MAX_ERRORS];
 	EVP_PKEY *moved, *none = NULL;
 
 	if (!ctx->slim || !cred->movable)
 		return cred->key;
-	moved = __atomic_load_n(&cred->moved, __ATOMIC_ACQUIRE);
+	moved = __atomic_load_n(&cred->moved[ctx->shard], __ATOMIC_ACQUIRE);
 	if (moved)
 		return moved;
 	if (ossl_fn.EVP_PKEY_up_ref(cred->key) != 1)
 		return cred->key;
-	moved = slim_own_key(cred->key);
-	ossl_fn.ERR_clear_error(); /* the key as it is serves too */
-	if (__atomic_compare_exchange_n(&cred->moved, &none, moved, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+	moved = slim_own_key(cred->key, ctx->shard);
+	if (ossl_drain_errors(errors)) { /* the key as it is serves too, and the next connection tries again */
+		ossl_fn.EVP_PKEY_free(moved);
+		return cred->key;
+	}
+	if (__atomic_compare_exchange_n(&cred->moved[ctx->shard], &none, moved, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		return moved;
 	ossl_fn.EVP_PKEY_free(moved); /* another thread was quicker */
 	return none;

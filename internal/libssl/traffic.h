@@ -23,11 +23,12 @@ typedef struct {
 	EVP_KDF *expand, *prf;     /* TLS13-KDF and TLS1-PRF; 1.1.1 has neither, so HMAC is used */
 	const EVP_MD *hash[2];     /* by suite.sha384: SHA-256 and SHA-384 */
 	OSSL_LIB_CTX *lib;         /* the library context that they come from */
+	int shard;                 /* of the slim library context, from which the key derivations come if it is used */
 	uint8_t fips;              /* FIPS mode, or default properties that require it */
 	uint8_t whole_nonce[3];    /* for each AEAD: its nonce can be set as one parameter, which is faster */
 } algorithms;
 
-int algorithms_fetch(algorithms *a, OSSL_LIB_CTX *lib, int fips);
+int algorithms_fetch(algorithms *a, OSSL_LIB_CTX *lib, int shard, int fips);
 void algorithms_free(algorithms *a);
 
 /* A cipher suite whose records can be sealed and opened here. */
