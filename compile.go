@@ -256,6 +256,7 @@ func (c *Context) settings(offer *negotiate.Offer, level int, clientCAs [][]byte
 		ALPNByClient:           o.alpnByClient,
 		ClientCAs:              clientCAs,
 		Policy:                 sessionPolicy(config, c.fips, clientCAs),
+		Shards:                 o.shardCount(),
 	}
 	if o.withoutHostPolicy { // the host may have a list of its own
 		s.ClientSignatureSchemes = offer.SignatureSchemes

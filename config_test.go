@@ -111,6 +111,7 @@ func TestRefusedByName(t *testing.T) {
 		"WithSignatureAlgorithms": WithSignatureAlgorithms(0x1234),
 		"WithVerifiedChainCache":  WithVerifiedChainCache(-1),
 		"WithCipherSuiteOrder":    WithCipherSuiteOrder(), // without CipherSuites
+		"WithShards":              WithShards(33),
 	} {
 		wantConfigError(t, option, good(), opt)
 	}

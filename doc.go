@@ -24,7 +24,8 @@
 // describes the library that was loaded.
 //
 // With OpenSSL 3.0 and later, OSSL_SLIM=off turns off a shortcut that makes handshakes cheaper and
-// changes nothing else: the slim library context of docs/ARCHITECTURE.md.
+// changes nothing else: the slim library context of docs/ARCHITECTURE.md. On machines with more than
+// four processors there are several, and connections are divided among them: [WithShards].
 //
 // After a burst of hundreds of handshakes or connections, ossl makes glibc return the free memory to
 // the system, with malloc_trim(3), unless the environment has OSSL_TRIM=off.

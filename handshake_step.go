@@ -108,6 +108,9 @@ func (h *handshake) begin() (libssl.Step, error) {
 		return libssl.Step{}, libraryError(err)
 	}
 	h.begun = true
+	if c.watch.tracer != nil {
+		c.watch.tracer.started(ssl)
+	}
 	h.note(ssl, step)
 	c.engine.begin(ssl, runtime.AddCleanup(c, func(ssl *libssl.Conn) { ssl.Free(false, nil) }, ssl))
 	c.unpin()

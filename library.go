@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"sync/atomic"
 
 	"github.com/ossl-go/ossl/internal/libssl"
@@ -34,11 +35,14 @@ type LibraryInfo struct {
 	FIPSUnknown error
 
 	HostPolicy HostPolicy // the restrictions on TLS in the host's configuration
+
+	// Shards is the number of parts that a Context made now has, if WithShards doesn't say otherwise.
+	Shards int
 }
 
 // Library loads OpenSSL, if that has not happened yet, and describes it. The error wraps
-// [ErrUnavailable] if no usable library is found, or is a [*ConfigError] if OSSL_FIPS or
-// OSSL_SLIM or OSSL_TRIM has an unknown value.
+// [ErrUnavailable] if no usable library is found, or is a [*ConfigError] if OSSL_FIPS, OSSL_SLIM,
+// OSSL_TRIM or OSSL_SHARDS has an unknown value.
 func Library() (LibraryInfo, error) {
 	lib, err := loadLibrary("")
 	if err != nil {
@@ -59,6 +63,7 @@ func Library() (LibraryInfo, error) {
 		Object:       libssl.ObjectHash(),
 		FIPS:         hasFIPS(),
 		HostPolicy:   HostPolicy(host.Policy).clone(),
+		Shards:       new(options).shardCount(),
 	}
 	if info.HostPolicy.Err == nil && required == "" {
 		info.HostPolicy.Err = host.Dropped
@@ -90,12 +95,41 @@ type libraryLoadError struct{ err error }
 func (e *libraryLoadError) Error() string { return "ossl: " + e.err.Error() }
 func (e *libraryLoadError) Unwrap() error { return e.err }
 
+// shardsOfEnvironment returns the number of shards that the environment asks for, 0 if it names none.
+func shardsOfEnvironment() (int, error) {
+	named := os.Getenv(libssl.EnvShards)
+	if named == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(named)
+	if err != nil || n < 1 || n > libssl.MaxShards {
+		return 0, &ConfigError{Field: libssl.EnvShards, Reason: fmt.Sprintf("%q is not a number from 1 to %d", named, libssl.MaxShards)}
+	}
+	return n, nil
+}
+
+// shardCount returns the number of shards of a Context with these options. The library must be loaded.
+func (o *options) shardCount() int {
+	n := o.shards
+	if n == 0 {
+		n, _ = shardsOfEnvironment() // loadLibrary has refused others
+	}
+	proposed, most := libssl.Shards()
+	if n == 0 {
+		return proposed
+	}
+	return min(n, most)
+}
+
 func loadLibrary(spec string) (*libssl.Library, error) {
 	if slim := os.Getenv(libssl.EnvSlim); slim != "" && slim != "off" {
 		return nil, &ConfigError{Field: libssl.EnvSlim, Reason: fmt.Sprintf("%q is not %q", slim, "off")}
 	}
 	if trim := os.Getenv(envTrim); trim != "" && trim != "off" {
 		return nil, &ConfigError{Field: envTrim, Reason: fmt.Sprintf("%q is not %q", trim, "off")}
+	}
+	if _, err := shardsOfEnvironment(); err != nil {
+		return nil, err
 	}
 	lib, err := libssl.Load(spec)
 	if err != nil {

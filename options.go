@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl/internal/gate"
+	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/negotiate"
 	"github.com/ossl-go/ossl/session"
 )
@@ -30,6 +31,7 @@ type options struct {
 	records           RecordPath
 	recordsNamed      bool // by WithRecordPath
 	kernelTLS         bool
+	shards            int // by WithShards; 0 for the default
 	alpnByClient      bool
 	http2             bool
 	withoutHostPolicy bool
@@ -261,6 +263,26 @@ func WithRecordPath(path RecordPath) Option {
 			return &ConfigError{Field: "WithRecordPath", Reason: fmt.Sprintf("unknown path %d", path)}
 		}
 		o.records, o.recordsNamed = path, true
+		return nil
+	}
+}
+
+// WithShards sets the number of shards, 1 to 32, among which the Context divides its connections, so that
+// many processors don't wait for each other: OpenSSL has locks that each handshake takes some hundred
+// times. A shard has its own library context of OpenSSL and its own part of the Context, which is made when the
+// shard's first connection starts, and takes about 32 KB. A connection belongs to the shard of the processor
+// on which it starts. Shards share ticket keys and sessions, and no setting depends on them.
+//
+// The default is the value of the environment variable OSSL_SHARDS or, if that is not set, a shard for
+// every four processors that the process uses, which is one on small machines. There is one shard with
+// OpenSSL 1.1.1, in FIPS mode, and whenever the slim library context of docs/ARCHITECTURE.md is not used.
+// [LibraryInfo] has the number.
+func WithShards(n int) Option {
+	return func(o *options) error {
+		if n < 1 || n > libssl.MaxShards {
+			return &ConfigError{Field: "WithShards", Reason: fmt.Sprintf("%d is not between 1 and %d", n, libssl.MaxShards)}
+		}
+		o.shards = n
 		return nil
 	}
 }

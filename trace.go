@@ -60,6 +60,7 @@ type tracer struct {
 	to      io.Writer
 	began   time.Time
 	prefix  string
+	shard   string // "" if there is only one
 	printer trace.Printer
 }
 
@@ -81,6 +82,13 @@ func (c *Conn) newTracer(to io.Writer) *tracer {
 	}
 	t.prefix = fmt.Sprintf("[%d %s %s", traced.Add(1), role, peer)
 	return t
+}
+
+// started notes the shard of a connection that has begun.
+func (t *tracer) started(ssl *libssl.Conn) {
+	if shard, shards := ssl.Shard(); shards > 1 {
+		t.shard = fmt.Sprintf("shard %d of %d", shard+1, shards)
+	}
 }
 
 // print prints a text of some lines, the first one with the connection and the time.
@@ -121,6 +129,9 @@ func (t *tracer) end(c *Conn, err error, failure Failure) {
 	}
 	if c.watch.resumption != NotResumed {
 		parts = append(parts, "resumed by "+string(c.watch.resumption))
+	}
+	if t.shard != "" {
+		parts = append(parts, t.shard)
 	}
 	t.print("done: " + strings.Join(parts, ", ") + "\n")
 }

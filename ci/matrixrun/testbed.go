@@ -170,6 +170,7 @@ func (p planned) environment() []string {
 		name, _, _ := strings.Cut(entry, "=")
 		switch name {
 		case "OSSL_LIBRARY", "OSSL_RECORDS", "OSSL_FIPS", "OSSL_TEST_FIPS", "OSSL_TEST_SESSIONS", "OSSL_SLIM", "OSSL_TRIM",
+			"OSSL_SHARDS",
 			"LD_LIBRARY_PATH", "OPENSSL_CONF", "OPENSSL_MODULES", "OPENSSL_ENGINES":
 			continue // a person's own would decide for every row
 		}

@@ -22,6 +22,8 @@ type library struct {
 	FIPSModule   string `json:"fips_by,omitempty"`
 	// KernelTLS lists the versions for which the kernel can seal records.
 	KernelTLS []string `json:"kernel_tls"`
+	// Shards is the number of parts that a Context has: ossl.WithShards.
+	Shards int `json:"shards"`
 	// Policy is the host's TLS configuration.
 	Policy policy `json:"host_policy"`
 	// Problems are the reasons why connections fail on this host. Empty if there are none.
@@ -51,6 +53,7 @@ func findLibrary() (library, error) {
 		FIPS:         info.FIPS,
 		FIPSRequired: info.FIPSRequired,
 		KernelTLS:    versionNames(ossl.KernelTLS()),
+		Shards:       info.Shards,
 		Policy:       policyOf(info.HostPolicy),
 		Problems:     []string{}, // not null
 	}

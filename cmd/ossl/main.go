@@ -161,6 +161,8 @@ const environment = `Programs on the library, and this command, read these envir
                    fails), or "auto" (the default: ossl if it can)
   OSSL_SLIM        "off": no slim library context, which only makes handshakes cheaper
   OSSL_TRIM        "off": free memory of C stays with the process after a burst of handshakes
+  OSSL_SHARDS      the number of parts, 1 to 32, among which connections are divided, so that many
+                   processors don't wait for each other; the default is one for every 4 processors
   OSSL_TRACE       "stderr" or a file: the messages of each handshake are printed to it
   OSSL_KEYLOG      a file that gets the keys of all connections, to decrypt a capture with
                    Wireshark; refused in FIPS mode

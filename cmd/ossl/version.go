@@ -41,6 +41,7 @@ The keys of --json are stable: new ones may come, but none goes or changes its t
     fips_required       why FIPS mode is required; absent if it isn't. fips_by is the module in use
     fips_unknown        why it is unknown whether FIPS mode is required; absent if known
     kernel_tls          the versions of TLS for which the kernel can encrypt
+    shards              how many parts a Context has, so that many processors don't wait for each other
     host_policy         openssl.cnf: config_file, commands, and what they allow. A list that is null
                         is not restricted. unusable is the reason why it can't be honoured, if so
     problems            the reasons why connections fail, or []`,
@@ -67,6 +68,7 @@ The keys of --json are stable: new ones may come, but none goes or changes its t
 			writeLine(out, "libssl", lib.Path)
 			writeLine(out, "libcrypto", lib.CryptoPath)
 			writeLine(out, "can do", lib.abilities())
+			writeLine(out, "shards", fmt.Sprint(lib.Shards))
 			writeFIPS(out, lib)
 			fmt.Fprintln(out, lib.Policy.text)
 			return lib.err
