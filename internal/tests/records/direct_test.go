@@ -107,6 +107,13 @@ func TestRecordPathOptions(t *testing.T) {
 	if _, err := ossl.NewContext(nil); !errors.As(err, &refused) || refused.Field != "OSSL_SLIM" {
 		t.Errorf("OSSL_SLIM=no: %v", err)
 	}
+	t.Setenv("OSSL_SLIM", "")
+	for _, n := range []string{"0", "33", "-1", "many"} {
+		t.Setenv("OSSL_SHARDS", n)
+		if _, err := ossl.Library(); !errors.As(err, &refused) || refused.Field != "OSSL_SHARDS" {
+			t.Errorf("OSSL_SHARDS=%s: %v", n, err)
+		}
+	}
 }
 
 // TestRecordSizes: the records of a write, and of those after it, are as long as crypto/tls's.
