@@ -56,8 +56,11 @@
  * context has locks and reference counts that a handshake changes some hundred times: on 3.0 one lock
  * 296 times, which 40 processors at most can do. So the processors are divided among shards,
  * neighbours together, and a connection is made in the shard of the processor on which it starts
- * (part_of in context.c). All shards have the same tables, and the default provider's own context. Each
- * is made when it is first needed.
+ * (part_of in context.c). Each is made when it is first needed. All have the same tables, but the default
+ * provider's algorithms also fetch others and draw random bytes, from the context that they run with. So
+ * except for the first, each shard has the default provider loaded once more, into a library context
+ * that nothing else is in, its holder. Its generators are made and seeded as those of the default library
+ * context are: slimrand.c.
  */
 
 #include "dl.h"
@@ -75,6 +78,9 @@ static const char provider_name[] = "ossl-slim";
 
 /* The shards, NULL until they are needed. The first is NULL if none is used. */
 static OSSL_LIB_CTX *libraries[OSSL_MAX_SHARDS]; /* atomic */
+
+static OSSL_LIB_CTX *holders[OSSL_MAX_SHARDS]; /* of the shards except the first */
+static void *host_ctxs[OSSL_MAX_SHARDS];       /* atomic: the default provider's context for each shard */
 
 /* Written only by ossl_slim_setup, before the first shard. */
 static int processors;
@@ -229,13 +235,25 @@ static int provider_capabilities(void *provider, const char *capability, int (*c
 
 void *slim_host_ctx(void) { return ossl_fn.OSSL_PROVIDER_get0_provider_ctx(host); }
 
+OSSL_LIB_CTX *slim_holder(const void *host_ctx)
+{
+	int i = 1;
+
+	while (i < OSSL_MAX_SHARDS && __atomic_load_n(&host_ctxs[i], __ATOMIC_ACQUIRE) != host_ctx)
+		i++;
+	return i < OSSL_MAX_SHARDS ? holders[i] : ossl_fn.OSSL_LIB_CTX_get0_global_default();
+}
+
 static OSSL_DISPATCH provider_functions[3];
+
+/* The default provider's context for the shard that is being made. One is made at a time. */
+static void *host_ctx;
 
 static int provider_init(const OSSL_CORE_HANDLE *handle, const OSSL_DISPATCH *in, const OSSL_DISPATCH **out, void **provider)
 {
 	(void)handle;
 	*out = provider_functions;
-	*provider = slim_host_ctx();
+	*provider = host_ctx;
 	return slim_keys_setup(decoders, in);
 }
 
@@ -298,14 +316,34 @@ static int is_builtin(void)
 	return digests && digests->functions && dl_same(digests->functions, *(void **)&ossl_fn.OSSL_PROVIDER_query_operation);
 }
 
-static OSSL_LIB_CTX *make_library(void)
+static OSSL_LIB_CTX *make_library(const OSSL_PROVIDER *of)
 {
 	OSSL_LIB_CTX *lib = ossl_fn.OSSL_LIB_CTX_new();
 
+	host_ctx = ossl_fn.OSSL_PROVIDER_get0_provider_ctx(of);
 	if (lib && ossl_fn.OSSL_PROVIDER_add_builtin(lib, provider_name, provider_init) == 1 &&
 		ossl_fn.OSSL_PROVIDER_load(lib, provider_name))
 		return lib;
 	ossl_fn.OSSL_LIB_CTX_free(lib); /* takes NULL */
+	return NULL;
+}
+
+/* Makes another shard, and its holder. */
+static OSSL_LIB_CTX *make_another(int shard)
+{
+	OSSL_LIB_CTX *holder = ossl_fn.OSSL_LIB_CTX_new(), *lib;
+	OSSL_PROVIDER *own = holder ? ossl_fn.OSSL_PROVIDER_load(holder, "default") : NULL;
+
+	if (own) {
+		holders[shard] = holder;
+		__atomic_store_n(&host_ctxs[shard], ossl_fn.OSSL_PROVIDER_get0_provider_ctx(own), __ATOMIC_RELEASE);
+		lib = make_library(own);
+		if (lib)
+			return lib;
+		__atomic_store_n(&host_ctxs[shard], NULL, __ATOMIC_RELEASE);
+		ossl_fn.OSSL_PROVIDER_unload(own);
+	}
+	ossl_fn.OSSL_LIB_CTX_free(holder); /* takes NULL */
 	return NULL;
 }
 
@@ -335,7 +373,7 @@ static OSSL_LIB_CTX *make(void)
 	}
 	PUT(provider_functions, n, PROVIDER_QUERY_OPERATION, provider_query);
 	PUT(provider_functions, n, PROVIDER_GET_CAPABILITIES, provider_capabilities);
-	return make_library();
+	return make_library(host);
 }
 
 int ossl_slim_allowed(void)
@@ -394,7 +432,7 @@ int slim_ready(int shard)
 	pthread_mutex_lock(&making);
 	lib = __atomic_load_n(&libraries[shard], __ATOMIC_RELAXED);
 	if (!lib) {
-		lib = make_library();
+		lib = make_another(shard);
 		__atomic_store_n(&libraries[shard], lib, __ATOMIC_RELEASE);
 	}
 	pthread_mutex_unlock(&making);

@@ -67,8 +67,11 @@ int slim_mac_setup(const OSSL_DISPATCH *functions);
 int slim_mac_same(void);
 void slim_mac_distrust(int on);
 
-/* Returns the default provider's context, which algorithms get when they are used. Borrow. */
+/* Returns the default provider's context, which algorithms of the first shard get when they are used. Borrow. */
 void *slim_host_ctx(void);
+
+/* Returns the library context that a context of the default provider belongs to. Borrow. */
+OSSL_LIB_CTX *slim_holder(const void *host_ctx);
 
 /*
  * Returns the length of an HMAC by the slim library context, computed at once and in parts, or 0 on

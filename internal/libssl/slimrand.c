@@ -1,7 +1,8 @@
 /*
- * The random generator of the slim library context (slim.c): the default library context's.
+ * The random generator of the slim library context (slim.c): that of the default library context or, in
+ * other shards than the first, of the holder.
  *
- * A separate library context would have its own generators, seeded again for each thread. And from
+ * The slim context itself would have further generators, seeded again for each thread. And from
  * 3.2 on they can't be created, since a DRBG of the default provider looks for that provider under
  * our provider's name. So libssl's requests to the slim context, for hello randoms, session IDs,
  * IVs and ticket keys, are answered by RAND_bytes_ex(3), which also makes the bytes of keys.
@@ -15,12 +16,9 @@ enum { STRENGTH = 256, MAX_REQUEST = 1 << 16, READY = 1 };
 
 static void *new_ctx(void *provider, void *parent, const OSSL_DISPATCH *parent_functions)
 {
-	static char none; /* there is no state, so all contexts are one object */
-
-	(void)provider;
 	(void)parent;
 	(void)parent_functions;
-	return &none;
+	return slim_holder(provider); /* there is no state */
 }
 
 static void free_ctx(void *ctx) { (void)ctx; }
@@ -43,16 +41,15 @@ static int uninstantiate(void *ctx)
 }
 
 /*
- * NULL would mean the thread's default library context, which may be the slim one: libssl sets it
- * while it executes openssl.cnf's policy.
+ * With NULL for ctx it would ask the thread's default library context, which may be the slim one: libssl
+ * sets it while it executes openssl.cnf's policy.
  */
 static int generate(void *ctx, unsigned char *out, size_t len, unsigned int strength, int prediction_resistance,
 	const unsigned char *additional, size_t additional_len)
 {
-	(void)ctx;
 	(void)additional;
 	(void)additional_len;
-	return !prediction_resistance && ossl_fn.RAND_bytes_ex(ossl_fn.OSSL_LIB_CTX_get0_global_default(), out, len, strength) == 1;
+	return !prediction_resistance && ossl_fn.RAND_bytes_ex(ctx, out, len, strength) == 1;
 }
 
 /* The generator used here has locks. */
