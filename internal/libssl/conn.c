@@ -16,6 +16,22 @@ enum {
 static inline conn *of(ossl_conn *pub) { return (conn *)pub; }
 
 /*
+ * Makes the shard of a context the thread's default library context, in which libcrypto looks up, under a
+ * lock, whether an object that it makes or frees has ex_data of the application: SSLs, BIOs, sessions and keys,
+ * 14 to 28 times in a handshake. Returns the one before, for leave. Nothing is done in the first shard.
+ */
+static OSSL_LIB_CTX *enter(const ossl_ctx *ctx)
+{
+	return ctx->slim && ctx->shard > 0 ? ossl_fn.OSSL_LIB_CTX_set0_default(ctx->slim) : NULL;
+}
+
+static void leave(OSSL_LIB_CTX *before)
+{
+	if (before)
+		ossl_fn.OSSL_LIB_CTX_set0_default(before);
+}
+
+/*
  * Begins a call: sets the windows, forgets the last call's output, and clears the thread's error
  * queue.
  */
@@ -475,7 +491,8 @@ static size_t abandon_step(conn *c)
 	return c->spill.len;
 }
 
-static ossl_step handshake(conn *c, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap, ossl_facts *facts)
+/* The body of handshake. */
+static ossl_step step(conn *c, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap, ossl_facts *facts)
 {
 	ossl_step failed = {.status = OSSL_FATAL};
 
@@ -488,6 +505,15 @@ static ossl_step handshake(conn *c, const uint8_t *in, size_t in_len, uint8_t *o
 		return end(c, handshake_step(c, facts));
 	c->facts_to = facts;
 	return end(c, resume_step(c));
+}
+
+static ossl_step handshake(conn *c, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap, ossl_facts *facts)
+{
+	OSSL_LIB_CTX *before = enter(c->ctx);
+	ossl_step result = step(c, in, in_len, out, out_cap, facts);
+
+	leave(before);
+	return result;
 }
 
 ossl_step ossl_conn_handshake(ossl_conn *pub, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap,
@@ -509,6 +535,7 @@ ossl_step ossl_conn_start(ossl_ctx *ctx, int as_is, int server, const char *serv
 	int may_ask, ossl_conn **pub, unsigned long *errors, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap)
 {
 	ossl_step none = {.status = OSSL_FATAL};
+	OSSL_LIB_CTX *before;
 	ossl_ctx *part;
 	int shard;
 
@@ -519,7 +546,9 @@ ossl_step ossl_conn_start(ossl_ctx *ctx, int as_is, int server, const char *serv
 		none.n = (size_t)shard;
 		return none;
 	}
+	before = enter(part);
 	*pub = ossl_conn_new(part, server, server_name, session, session_len, may_ask, errors);
+	leave(before);
 	if (!*pub)
 		return none;
 	(*pub)->shard = part->shard;
@@ -725,6 +754,7 @@ ossl_step ossl_conn_free(ossl_conn *pub, int sides, int notify, uint8_t *out, si
 	static const uint8_t close_notify_alert[] = {1, 0}; /* a warning, RFC 8446, section 6.1 */
 	conn *c = of(pub);
 	ossl_step step = {.status = OSSL_DONE};
+	OSSL_LIB_CTX *before = c->ssl ? enter(c->ctx) : NULL;
 
 	if (c->step_under_way)
 		step.n = abandon_step(c);
@@ -736,6 +766,7 @@ ossl_step ossl_conn_free(ossl_conn *pub, int sides, int notify, uint8_t *out, si
 		ossl_fn.SSL_free(c->ssl);
 		ossl_fn.ERR_clear_error();
 	}
+	leave(before);
 	if (sides & OSSL_WRITE) {
 		if (notify && !c->ssl)
 			ossl_conn_seal((ossl_traffic *)pub, (uint8_t)OSSL_SSL3_RT_ALERT, close_notify_alert, 2, out, out_cap, 0, 0, 0, &step);
