@@ -78,6 +78,34 @@ static SSL_CTX *bare(OSSL_LIB_CTX *lib)
 	return lib ? ossl_fn.SSL_CTX_new_ex(lib, NULL, method) : ossl_fn.SSL_CTX_new(method);
 }
 
+static size_t offer_in(OSSL_LIB_CTX *lib)
+{
+	SSL_CTX *s = bare(lib);
+	size_t offer = s ? offer_of(s) : 0;
+
+	ossl_fn.SSL_CTX_free(s); /* takes NULL */
+	return offer;
+}
+
+int tried(OSSL_LIB_CTX *lib, OSSL_LIB_CTX *holder, OSSL_LIB_CTX *first)
+{
+	static const uint8_t key[32];
+	EVP_SIGNATURE *signature = ossl_fn.EVP_SIGNATURE_fetch(lib, "ECDSA", NULL);
+	EVP_KDF *kdf = ossl_fn.EVP_KDF_fetch(lib, "TLS13-KDF", NULL);
+	EVP_MD *md = ossl_fn.EVP_MD_fetch(lib, "SHA2-256", NULL), *of_provider = ossl_fn.EVP_MD_fetch(holder, "SHA2-256", NULL);
+	uint8_t mac[64];
+	size_t n;
+	int all = errno != ENOMEM && signature && kdf && md && of_provider &&
+		ossl_fn.EVP_Q_mac(lib, "HMAC", NULL, "SHA2-256", NULL, key, sizeof key, key, sizeof key, mac, sizeof mac, &n) &&
+		errno != ENOMEM && offer_in(lib) == offer_in(first) && errno != ENOMEM;
+
+	ossl_fn.EVP_SIGNATURE_free(signature); /* as the other functions, takes NULL */
+	ossl_fn.EVP_KDF_free(kdf);
+	ossl_fn.EVP_MD_free(md);
+	ossl_fn.EVP_MD_free(of_provider);
+	return all;
+}
+
 enum { DEFAULT, SLIM, FIPS, KINDS };
 
 /*

@@ -265,6 +265,13 @@ int alpn_select(const ossl_ctx *ctx, const uint8_t *in, size_t in_len, const uin
 SSL_CTX *ossl_new_ssl_ctx(int fips, int shard, OSSL_LIB_CTX **slim);
 
 /*
+ * Uses a new library context as a handshake does. libcrypto makes algorithms when the first of their kind is
+ * fetched, and if memory is short then, they are missing for good. Returns 1, or 0 if something that the first
+ * shard has is missing, or memory was short since errno was 0. holder: slim.c.
+ */
+int tried(OSSL_LIB_CTX *lib, OSSL_LIB_CTX *holder, OSSL_LIB_CTX *first);
+
+/*
  * Returns the part of a context for the processor that runs this thread. If that has to be made first,
  * returns NULL and the shard, or if as_is is not 0, the context itself. Borrow.
  */

@@ -70,6 +70,7 @@
 #include "schedule.h"
 #include "slim.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -316,13 +317,14 @@ static int is_builtin(void)
 	return digests && digests->functions && dl_same(digests->functions, *(void **)&ossl_fn.OSSL_PROVIDER_query_operation);
 }
 
-static OSSL_LIB_CTX *make_library(const OSSL_PROVIDER *of)
+/* Makes a shard. of: its default provider. ours: set to give, kept as long as the shard. */
+static OSSL_LIB_CTX *make_library(const OSSL_PROVIDER *of, OSSL_PROVIDER **ours)
 {
 	OSSL_LIB_CTX *lib = ossl_fn.OSSL_LIB_CTX_new();
 
 	host_ctx = ossl_fn.OSSL_PROVIDER_get0_provider_ctx(of);
 	if (lib && ossl_fn.OSSL_PROVIDER_add_builtin(lib, provider_name, provider_init) == 1 &&
-		ossl_fn.OSSL_PROVIDER_load(lib, provider_name))
+		(*ours = ossl_fn.OSSL_PROVIDER_load(lib, provider_name)) != NULL)
 		return lib;
 	ossl_fn.OSSL_LIB_CTX_free(lib); /* takes NULL */
 	return NULL;
@@ -332,14 +334,18 @@ static OSSL_LIB_CTX *make_library(const OSSL_PROVIDER *of)
 static OSSL_LIB_CTX *make_another(int shard)
 {
 	OSSL_LIB_CTX *holder = ossl_fn.OSSL_LIB_CTX_new(), *lib;
-	OSSL_PROVIDER *own = holder ? ossl_fn.OSSL_PROVIDER_load(holder, "default") : NULL;
+	OSSL_PROVIDER *own = holder ? ossl_fn.OSSL_PROVIDER_load(holder, "default") : NULL, *ours;
 
 	if (own) {
 		holders[shard] = holder;
 		__atomic_store_n(&host_ctxs[shard], ossl_fn.OSSL_PROVIDER_get0_provider_ctx(own), __ATOMIC_RELEASE);
-		lib = make_library(own);
-		if (lib)
+		lib = make_library(own, &ours);
+		if (lib && tried(lib, holder, libraries[0]))
 			return lib;
+		if (lib) {
+			ossl_fn.OSSL_PROVIDER_unload(ours);
+			ossl_fn.OSSL_LIB_CTX_free(lib);
+		}
 		__atomic_store_n(&host_ctxs[shard], NULL, __ATOMIC_RELEASE);
 		ossl_fn.OSSL_PROVIDER_unload(own);
 	}
@@ -351,6 +357,7 @@ static OSSL_LIB_CTX *make_another(int shard)
 static OSSL_LIB_CTX *make(void)
 {
 	int old = ossl_fn.OpenSSL_version_num() < OSSL_V3_2;
+	OSSL_PROVIDER *ours;
 	size_t n = 0;
 
 	if (!schedule_setup())
@@ -373,7 +380,7 @@ static OSSL_LIB_CTX *make(void)
 	}
 	PUT(provider_functions, n, PROVIDER_QUERY_OPERATION, provider_query);
 	PUT(provider_functions, n, PROVIDER_GET_CAPABILITIES, provider_capabilities);
-	return make_library(host);
+	return make_library(host, &ours);
 }
 
 int ossl_slim_allowed(void)
@@ -432,10 +439,12 @@ int slim_ready(int shard)
 	pthread_mutex_lock(&making);
 	lib = __atomic_load_n(&libraries[shard], __ATOMIC_RELAXED);
 	if (!lib) {
+		errno = 0;
 		lib = make_another(shard);
 		__atomic_store_n(&libraries[shard], lib, __ATOMIC_RELEASE);
 	}
 	pthread_mutex_unlock(&making);
+	ossl_fn.ERR_clear_error();
 	if (!lib)
 		raise_no_memory(); /* the first could be made */
 	return lib != NULL;

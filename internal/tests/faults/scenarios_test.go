@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/tlstest"
 	"github.com/ossl-go/ossl/session"
 )
@@ -129,6 +130,70 @@ func renewed() scenario {
 	}}
 }
 
+// inShard returns a function that makes a Context of two shards that has had a connection in the first one, and
+// the operation that is a connection in a given shard.
+func inShard(t *testing.T) (fresh func(), serveIn func(shard int) attempt) {
+	var ctx *ossl.Context
+	t.Cleanup(func() { libssl.PinShard(-1) })
+	serveIn = func(shard int) attempt {
+		libssl.PinShard(shard)
+		return serve(ctx, tlstest.ClientConfig())
+	}
+	fresh = func() {
+		var err error
+		libssl.PinShard(0)
+		if ctx, err = ossl.NewContext(tlstest.ServerConfig(), ossl.WithShards(libssl.MaxShards)); err != nil {
+			t.Fatal(err)
+		}
+		if a := serveIn(0); a.err != nil {
+			t.Fatal(a.err)
+		}
+	}
+	return fresh, serveIn
+}
+
+// part returns the scenario of a connection that needs a part of the Context for another shard.
+func part() scenario {
+	return scenario{"server, another shard", false, func(t *testing.T) (func() attempt, func(attempt) attempt) {
+		fresh, serveIn := inShard(t)
+		fresh()
+		try := func() attempt { return serveIn(1) }
+		return try, func(attempt) attempt {
+			defer fresh()
+			return try()
+		}
+	}}
+}
+
+// TestAllocationsOfShards makes allocations fail in a connection that makes a shard. Each shard can be made once.
+func TestAllocationsOfShards(t *testing.T) {
+	if !libssl.UseSlim() {
+		t.Skip("OpenSSL 1.1.1 has no library contexts")
+	}
+	fresh, serveIn := inShard(t)
+	fresh()
+	fresh() // the first may have been in the default library context
+	const first = 2
+	libssl.FailAllocations(1<<40, 1<<40+1)
+	whole := serveIn(first)
+	total := libssl.CountAllocations()
+	libssl.FailAllocations(1<<40, 1<<40+1)
+	serveIn(first)
+	total -= libssl.CountAllocations() // of the shard and the part
+	j := &judge{t: t, whole: whole, accusing: map[string]int{}}
+	for shard := first + 1; shard < libssl.MaxShards; shard++ {
+		j.n = 1 + (shard-first-1)*total/(libssl.MaxShards-first-1)
+		libssl.FailAllocations(j.n, j.n+*span)
+		hit := serveIn(shard)
+		if libssl.CountAllocations() >= j.n {
+			j.hit(hit)
+		}
+		j.next(serveIn(shard))
+	}
+	t.Logf("%d allocations: %d unharmed, %d errors, of which %d don't name the memory, and %d accuse the peer", total, j.unharmed,
+		j.errors, j.others, j.blames)
+}
+
 // A signer hides a key's type, so that libssl has to ask Go.
 type signer struct{ crypto.Signer }
 
@@ -145,14 +210,14 @@ func scenarios() []scenario {
 		c.Certificates = []tls.Certificate{cert}
 	}
 	alpn := func(c *tls.Config) { c.NextProtos = []string{"h2", "http/1.1"} }
-	old, libssl := tlstest.Only(tls.VersionTLS12), ossl.WithRecordPath(ossl.RecordsLibssl)
+	old, byLibssl := tlstest.Only(tls.VersionTLS12), ossl.WithRecordPath(ossl.RecordsLibssl)
 	stranger := func(c *tls.Config) { c.RootCAs = x509.NewCertPool() }
 	misnamed := func(c *tls.Config) { c.ServerName = "other.example" }
 	cc, sc := tlstest.ClientConfig, tlstest.ServerConfig
 	return []scenario{
 		client("client", false, cc(alpn), sc(alpn)),
 		client("client, TLS 1.2", false, cc(old), sc()),
-		client("client, libssl's records", false, cc(), sc(), libssl),
+		client("client, libssl's records", false, cc(), sc(), byLibssl),
 		client("client, mutual", false, cc(with), sc(mutual)),
 		client("client, resumed", false, cc(tickets), sc(tickets)),
 		client("client, resumed, TLS 1.2", false, cc(tickets, old), sc(tickets)),
@@ -161,7 +226,7 @@ func scenarios() []scenario {
 		client("client refuses the name, TLS 1.2", true, cc(misnamed, old), sc()),
 		server("server", false, sc(alpn), cc(alpn)),
 		server("server, TLS 1.2", false, sc(), cc(old)),
-		server("server, libssl's records", false, sc(), cc(), libssl),
+		server("server, libssl's records", false, sc(), cc(), byLibssl),
 		server("server, mutual", false, sc(mutual), cc(with)),
 		server("server, crypto.Signer", false, sc(asks), cc()),
 		server("server, resumed", false, sc(tickets), cc(tickets)),
@@ -170,5 +235,6 @@ func scenarios() []scenario {
 		server("server refuses no certificate", true, sc(mutual), cc()),
 		newContext(tlstest.ServerCert(tlstest.RSA2048), tlstest.ServerCert(tlstest.P256)),
 		renewed(),
+		part(),
 	}
 }
