@@ -270,7 +270,7 @@ func WithRecordPath(path RecordPath) Option {
 // WithShards sets the number of shards, 1 to 32, among which the Context divides its connections, so that
 // many processors don't wait for each other: OpenSSL has locks that each handshake takes some hundred
 // times. A shard has its own library context of OpenSSL and its own part of the Context, which is made when the
-// shard's first connection starts, and takes about 32 KB. A connection belongs to the shard of the processor
+// shard's first connection starts, and takes 20 to 25 KB. A connection belongs to the shard of the processor
 // on which it starts. Shards share ticket keys and sessions, and no setting depends on them.
 //
 // The default is the value of the environment variable OSSL_SHARDS or, if that is not set, a shard for

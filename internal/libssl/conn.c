@@ -531,8 +531,9 @@ ossl_step ossl_conn_refuse(ossl_conn *pub, uint8_t alert, uint8_t *out, size_t o
 	return end(c, refuse(c));
 }
 
-ossl_step ossl_conn_start(ossl_ctx *ctx, int as_is, int server, const char *server_name, const uint8_t *session, size_t session_len,
-	int may_ask, ossl_conn **pub, unsigned long *errors, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap)
+ossl_step ossl_conn_start(ossl_ctx *ctx, int as_is, int server, const char *server_name, const uint8_t *session,
+	size_t session_len, int may_ask, ossl_conn **pub, unsigned long *errors, const uint8_t *in, size_t in_len, uint8_t *out,
+	size_t out_cap)
 {
 	ossl_step none = {.status = OSSL_FATAL};
 	OSSL_LIB_CTX *before;

@@ -231,7 +231,7 @@ static const char *configure(ossl_ctx *ctx, const ossl_ctx_params *p)
 }
 
 /*
- * The number of parts of contexts that are not their first. Each takes some 32 KB, so a process with
+ * The number of parts of contexts that are not their first. Each takes 20 to 25 KB, so a process with
  * thousands of contexts doesn't make one for each shard: their first parts are in different shards anyway.
  */
 static int parts; /* atomic */

@@ -151,7 +151,8 @@ static void remember(algorithms *a)
 {
 	algorithms own, old;
 
-	if (a->fips || !a->expand || !a->aead[0] || !a->aead[1] || !a->aead[2] || is_proven(a) || !fetch_untried(&own, a->lib, a->shard, 0))
+	if (a->fips || !a->expand || !a->aead[0] || !a->aead[1] || !a->aead[2] || is_proven(a) ||
+		!fetch_untried(&own, a->lib, a->shard, 0))
 		return;
 	memcpy(own.whole_nonce, a->whole_nonce, sizeof own.whole_nonce);
 	pthread_mutex_lock(&lock);

@@ -45,7 +45,8 @@ struct ossl_cred {
 	char *sigalgs;
 	uint8_t *staple, *scts;
 	size_t staple_len, scts_len;
-	uintptr_t signer;
+	uintptr_t signer; /* if in_go */
+	uint8_t in_go;    /* only Go can use the key */
 	uint8_t identity[OSSL_IDENTITY]; /* servers bind their sessions to it; zeros until it is set */
 };
 

@@ -371,8 +371,9 @@ ossl_conn *ossl_conn_new(ossl_ctx *ctx, int server, const char *server_name, con
  * the first step of its handshake. conn: set to give, or NULL with errors, or NULL at OSSL_NEED_PART, which
  * doesn't come if as_is is 1.
  */
-ossl_step ossl_conn_start(ossl_ctx *ctx, int as_is, int server, const char *server_name, const uint8_t *session, size_t session_len,
-	int may_ask, ossl_conn **conn, unsigned long *errors, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap);
+ossl_step ossl_conn_start(ossl_ctx *ctx, int as_is, int server, const char *server_name, const uint8_t *session,
+	size_t session_len, int may_ask, ossl_conn **conn, unsigned long *errors, const uint8_t *in, size_t in_len, uint8_t *out,
+	size_t out_cap);
 
 /*
  * Answers the lookup at OSSL_NEED_HELLO. session: borrow, DER. Returns 1 or 0.

@@ -33,11 +33,13 @@ ossl_cred *ossl_cred_new_signer(const uint8_t *chain, size_t chain_len, uintptr_
 		pub = ossl_fn.X509_get_pubkey(cred->leaf);
 		if (pub) {
 			if (ossl_fn.OSSL_PROVIDER_add_builtin)
-				cred->key = ossl_provider_key(pub, signer);
+				cred->key = ossl_provider_key(pub, signer, 0);
 			else
 				cred->key = ossl_engine_key(pub, signer);
 		}
 		ossl_fn.EVP_PKEY_free(pub);
+		cred->signer = signer;
+		cred->in_go = 1;
 		if (!cred->key) {
 			ossl_cred_free(cred);
 			cred = NULL;

@@ -25,9 +25,10 @@ size_t ossl_sign(uintptr_t signer, int algorithm, int hash, int form, const uint
 
 /*
  * Make a private key for pub (borrow) that signs with signer: a provider's on 3.0 and later, an
- * engine's on 1.1.1. Return give (EVP_PKEY_free) or NULL, also for unsupported kinds of keys.
+ * engine's on 1.1.1. shard: that of the connections that use it. Return give (EVP_PKEY_free) or NULL,
+ * also for unsupported kinds of keys.
  */
-EVP_PKEY *ossl_provider_key(EVP_PKEY *pub, uintptr_t signer);
+EVP_PKEY *ossl_provider_key(EVP_PKEY *pub, uintptr_t signer, int shard);
 EVP_PKEY *ossl_engine_key(EVP_PKEY *pub, uintptr_t signer);
 
 #endif

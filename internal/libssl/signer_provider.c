@@ -387,33 +387,37 @@ static int provider_init(const OSSL_CORE_HANDLE *handle, const OSSL_DISPATCH *in
 }
 
 /*
- * Returns the library context whose only provider is this one. It is made at first use and kept:
- * keys may outlive all other users.
+ * Returns the library context for a shard whose only provider is this one. It is made at first use and
+ * kept: keys may outlive all other users.
  */
-static OSSL_LIB_CTX *signer_library(void)
+static OSSL_LIB_CTX *signer_library(int shard)
 {
 	static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;
-	static OSSL_LIB_CTX *made; /* guarded by mu */
+	static OSSL_LIB_CTX *made[OSSL_MAX_SHARDS]; /* guarded by mu */
+	static int filled;                          /* guarded by mu; libcrypto reads the tables from any thread */
 	OSSL_LIB_CTX *lib;
 
 	pthread_mutex_lock(&mu);
-	if (!made) {
+	if (!filled) {
 		fill_tables();
+		filled = 1;
+	}
+	if (!made[shard]) {
 		lib = ossl_fn.OSSL_LIB_CTX_new();
 		if (lib && ossl_fn.OSSL_PROVIDER_add_builtin(lib, provider_name, provider_init) == 1 &&
 			ossl_fn.OSSL_PROVIDER_load(lib, provider_name))
-			made = lib;
+			made[shard] = lib;
 		else
 			ossl_fn.OSSL_LIB_CTX_free(lib); /* takes NULL; a failure is not remembered */
 	}
-	lib = made;
+	lib = made[shard];
 	pthread_mutex_unlock(&mu);
 	return lib;
 }
 
-EVP_PKEY *ossl_provider_key(EVP_PKEY *pub, uintptr_t signer)
+EVP_PKEY *ossl_provider_key(EVP_PKEY *pub, uintptr_t signer, int shard)
 {
-	OSSL_LIB_CTX *lib = signer_library();
+	OSSL_LIB_CTX *lib = signer_library(shard);
 	secret s = {pub, signer};
 	OSSL_PARAM params[] = {{secret_param, (unsigned)OSSL_OSSL_PARAM_OCTET_STRING, &s, sizeof s, 0}, {0}};
 	size_t i = 0;

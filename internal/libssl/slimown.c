@@ -6,13 +6,14 @@
  * the whole table of that context's names, which nothing else of a handshake uses. So the key
  * itself is moved.
  *
- * That is done with EC and RSA keys, of which both contexts have the same implementation. A key that
- * can't be exported stays where it is, and serves all shards. A credential that was made before the slim
- * context also has its first key, which connections may use, and moves a copy; each further shard gets
- * a copy when it first needs one.
+ * That is done with EC and RSA keys, of which both contexts have the same implementation. A key
+ * that can't be exported, or is of another type, stays where it is, and serves all shards. A
+ * credential that was made before the slim context also has its first key, which connections may
+ * use, and moves a copy; each further shard gets a copy when it first needs one.
  */
 
 #include "provider.h"
+#include "signer.h"
 #include "slim.h"
 
 typedef struct {
@@ -57,21 +58,32 @@ EVP_PKEY *slim_own_key(EVP_PKEY *key, int shard)
 	return key; /* the errors are left to the caller, who doesn't keep it if memory was short */
 }
 
+/* Returns a key for a shard: a copy, another key for the same signer in Go, or the same key. Give, or NULL. */
+static EVP_PKEY *key_in(ossl_cred *cred, int shard)
+{
+	EVP_PKEY *key, *pub;
+
+	if (!cred->in_go)
+		return ossl_fn.EVP_PKEY_up_ref(cred->key) == 1 ? slim_own_key(cred->key, shard) : NULL;
+	pub = ossl_fn.X509_get_pubkey(cred->leaf);
+	key = pub ? ossl_provider_key(pub, cred->signer, shard) : NULL;
+	ossl_fn.EVP_PKEY_free(pub); /* takes NULL */
+	return key;
+}
+
 EVP_PKEY *cred_key(ossl_cred *cred, const ossl_ctx *ctx)
 {
 	unsigned long errors[OSSL_MAX_ERRORS];
 	EVP_PKEY *moved, *none = NULL;
 
-	if (!ctx->slim || !cred->movable)
+	if (!ctx->slim || !(cred->movable || (cred->in_go && ctx->shard > 0)))
 		return cred->key;
 	moved = __atomic_load_n(&cred->moved[ctx->shard], __ATOMIC_ACQUIRE);
 	if (moved)
 		return moved;
-	if (ossl_fn.EVP_PKEY_up_ref(cred->key) != 1)
-		return cred->key;
-	moved = slim_own_key(cred->key, ctx->shard);
-	if (ossl_drain_errors(errors)) { /* the key as it is serves too, and the next connection tries again */
-		ossl_fn.EVP_PKEY_free(moved);
+	moved = key_in(cred, ctx->shard);
+	if (ossl_drain_errors(errors) || !moved) { /* the key as it is serves too, and the next connection tries again */
+		ossl_fn.EVP_PKEY_free(moved); /* takes NULL */
 		return cred->key;
 	}
 	if (__atomic_compare_exchange_n(&cred->moved[ctx->shard], &none, moved, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))

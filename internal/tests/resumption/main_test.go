@@ -13,6 +13,7 @@ func TestMain(m *testing.M) {
 	ossltest.Main(m, []ossltest.Exception{
 		{Tests: "TestChosenPolicyIsNotResumedAround", Reason: "a configuration that is chosen can't have ClientCAs of its own"},
 		{Tests: "TestResumeAfterHelloRetry", Reason: "it is made with X25519"},
+		{Tests: "TestResumedInAnotherShard|TestFullHandshakesInShards", Reason: "one of the keys is a crypto.Signer"},
 		{Tests: "TestSuiteNoLongerAllowed|TestZeroTicketKey|TestTicketKeys/S.*", Reason: "SetSessionTicketKeys is refused"},
 	})
 }

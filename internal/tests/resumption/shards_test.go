@@ -38,12 +38,19 @@ func hasShards(t *testing.T) bool {
 // TestResumedInAnotherShard resumes the sessions of one shard in another: by ticket and by ID, at both ends.
 func TestResumedInAnotherShard(t *testing.T) {
 	several := hasShards(t)
+	opaque, key := tlstest.Opaque(tlstest.P256, tlstest.ServerName)
+	certs := map[string]tls.Certificate{
+		"P256":    tlstest.ServerCert(tlstest.P256),
+		"RSA2048": tlstest.ServerCert(tlstest.RSA2048),
+		"Ed25519": tlstest.ServerCert(tlstest.Ed25519), // one for all shards
+		"signer":  opaque,
+	}
 	for _, version := range tlstest.Versions {
 		for _, way := range []string{"ticket", "ID"} {
-			for _, kind := range []tlstest.KeyKind{tlstest.P256, tlstest.RSA2048, tlstest.Ed25519} {
-				t.Run(fmt.Sprint(tls.VersionName(version), "/", way, "/", kind), func(t *testing.T) {
+			for name, cert := range certs {
+				t.Run(fmt.Sprint(tls.VersionName(version), "/", way, "/", name), func(t *testing.T) {
 					cc, sc := tlstest.Resuming(version)
-					sc.Certificates = []tls.Certificate{tlstest.New(tlstest.Options{Key: tlstest.Key(kind, "shards")})}
+					sc.Certificates = []tls.Certificate{cert}
 					var ofClient, ofServer bytes.Buffer
 					opts := []ossl.Option{ossl.WithShards(shards), ossl.WithTrace(&ofServer)}
 					if way == "ID" {
@@ -65,6 +72,38 @@ func TestResumedInAnotherShard(t *testing.T) {
 					}
 				})
 			}
+		}
+	}
+	if key.Signed.Load() == 0 {
+		t.Error("the signer was not asked")
+	}
+}
+
+// TestFullHandshakesInShards makes connections with each key in each shard, without sessions.
+func TestFullHandshakesInShards(t *testing.T) {
+	hasShards(t)
+	for _, version := range tlstest.Versions {
+		opaque, key := tlstest.Opaque(tlstest.RSA2048, tlstest.ServerName)
+		certs := []tls.Certificate{tlstest.ServerCert(tlstest.P256), tlstest.ServerCert(tlstest.RSA2048),
+			tlstest.ServerCert(tlstest.Ed25519), opaque}
+		for i, cert := range certs {
+			libssl.PinShard(0)
+			mutual := func(c *tls.Config) {
+				c.Certificates = []tls.Certificate{cert}
+				c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, tlstest.CA().Pool()
+			}
+			server := ossltest.Server(t, tlstest.ServerConfig(mutual), ossl.WithShards(shards))
+			client := ossltest.Client(t, tlstest.ClientConfig(tlstest.Only(version), tlstest.SendCertificate(
+				tlstest.ClientCert(tlstest.P256))), ossl.WithShards(shards))
+			for shard := range 2 * shards {
+				libssl.PinShard(shard)
+				if c, _ := tlstest.Visit(t, client, server); !bytes.Equal(c.PeerCertificates[0].Raw, cert.Certificate[0]) {
+					t.Errorf("%s, certificate %d: another one came", tls.VersionName(version), i)
+				}
+			}
+		}
+		if n := key.Signed.Load(); n < 2*shards {
+			t.Errorf("%s: the signer was asked %d times", tls.VersionName(version), n)
 		}
 	}
 }
