@@ -114,11 +114,7 @@ func (o *options) shardCount() int {
 	if n == 0 {
 		n, _ = shardsOfEnvironment() // loadLibrary has refused others
 	}
-	proposed, most := libssl.Shards()
-	if n == 0 {
-		return proposed
-	}
-	return min(n, most)
+	return libssl.Shards(n)
 }
 
 func loadLibrary(spec string) (*libssl.Library, error) {

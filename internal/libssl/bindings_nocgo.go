@@ -7,7 +7,7 @@ package libssl
 import "unsafe"
 
 // sourceHash is the SHA-256 hash of the C sources and of bindings_cgo.go.
-const sourceHash = "8ea9fe745fafc8fa6aa3b980e5fb4aa9cb8dbf756ba3bcbbdcc73acd85a1e631"
+const sourceHash = "a9651f2775bfb11c63fbd37e06a0a56603c71018991ea0070ac0947c4db82c8e"
 
 const (
 	c_OSSL_DROPPED_BEHIND    = 0x62
@@ -321,7 +321,9 @@ type c_struct_ossl_cred struct {
 	staple_len  c_size_t
 	scts_len    c_size_t
 	signer      c_uintptr_t
+	in_go       c_uint8_t
 	identity    [32]c_uint8_t
+	_           [7]byte
 }
 
 type c_struct_ossl_ctx struct {

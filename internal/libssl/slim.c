@@ -34,7 +34,10 @@
  *   such a key's value when it first signs for an SSL_CTX, and keeps that with the key.
  * - Random numbers come from the default library context's generators: those for keys, because the
  *   default provider's algorithms use these, and those for hello randoms, session IDs, IVs and
- *   ticket keys by slimrand.c.
+ *   ticket keys by slimrand.c. In other shards than the first they come from generators of the same
+ *   kind, which the default provider makes and seeds from the system, for each thread, as in any library
+ *   context. openssl.cnf's settings for generators turn the slim context off, and a RAND_METHOD of the
+ *   program applies to all.
  * - openssl.cnf's TLS settings (ssl_conf: MinProtocol, CipherString, ...) are kept once for the
  *   process, and applied to SSL_CTXs of every library context. TestSlimKeepsPolicy pins that.
  * - The slim context and a reference to the default provider are kept until the process exits, so

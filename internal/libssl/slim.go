@@ -56,17 +56,19 @@ func UseSlim() bool {
 // a share of many.
 func processors() int { return min(runtime.GOMAXPROCS(0), runtime.NumCPU()) }
 
-// Shards returns the number of shards for this process's processors, and the largest that makes sense. The
-// library must be loaded.
-func Shards() (proposed, most int) {
+// Shards returns the number of shards that a Context has if this many are wanted, or, if wanted is 0, by this
+// process's processors. The library must be loaded.
+func Shards(wanted int) int {
 	const each = 4 // processors: on OpenSSL 3.0, one lock admits the handshakes of 20 to 40
-	if !slimAllowed.Load() || c_ossl_slim_allowed() == 0 {
-		return 1, 1
+	if wanted == 0 {
+		if wanted = min((processors()+each-1)/each, MaxShards); wanted > 1 && c_ossl_shard_known() == 0 {
+			return 1
+		}
 	}
-	if c_ossl_shard_known() == 0 {
-		return 1, MaxShards
+	if wanted > 1 && (!slimAllowed.Load() || c_ossl_slim_allowed() == 0) {
+		return 1
 	}
-	return min((processors()+each-1)/each, MaxShards), MaxShards
+	return wanted
 }
 
 // PinShard makes all connections start in one shard, or if it is -1 in that of their processor. It is for tests.
