@@ -87,6 +87,9 @@ var modes = []mode{
 	// 3.2, and one since.
 	{name: "not slim", env: []string{"OSSL_SLIM=off"}, run: "^Test(Differential|Interop|Resum|Verification)", apiOnly: true,
 		only: []string{"system", "3.5"}},
+	// As on a machine with more than eight processors.
+	{name: "shards", env: []string{"OSSL_SHARDS=3"}, run: "^Test(Differential|Interop|Resum|Verification)", apiOnly: true,
+		only: []string{"system", "3.5"}},
 	// FIPS mode set by the program, by the environment, and with libssl's record path.
 	{name: "FIPS", run: "FIPS", apiOnly: true, fips: true},
 	{name: "FIPS require", env: []string{"OSSL_FIPS=require"}, run: "FIPS", apiOnly: true, fips: true},
