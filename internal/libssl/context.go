@@ -120,8 +120,8 @@ func newSSL(cfg *ContextConfig, before *sslContext) (*sslContext, error) {
 	return c, nil
 }
 
-// addPart makes the part of ssl for a shard. If another goroutine is making one, or ssl is no longer c's, it
-// does nothing.
+// addPart makes the part of ssl for a shard, unless another goroutine is making one, or ssl is no longer c's. An
+// error means that memory was short.
 func (c *Context) addPart(ssl *sslContext, shard c_int32_t) error {
 	if !c.mu.TryLock() {
 		return nil
@@ -131,10 +131,13 @@ func (c *Context) addPart(ssl *sslContext, shard c_int32_t) error {
 		return nil
 	}
 	part, err := newPart(c.config, ssl, shard)
-	if err == nil {
+	if e, ok := err.(*Error); ok && e.NoMemory() {
+		return err
+	}
+	if err == nil { // else the whole is as good, and only slower
 		c_ossl_ctx_add_part(ssl.p, part)
 	}
-	return err
+	return nil
 }
 
 // newPart makes an SSL_CTX, with the ticket keys of before if that is not nil. shard is -1, or the shard that
