@@ -7,7 +7,7 @@ package libssl
 import "unsafe"
 
 // sourceHash is the SHA-256 hash of the C sources and of bindings_cgo.go.
-const sourceHash = "a9651f2775bfb11c63fbd37e06a0a56603c71018991ea0070ac0947c4db82c8e"
+const sourceHash = "7b73a03b9b268041fcb5020ad0484ae43f9012d0acc50d3dde791ee0e7cfab33"
 
 const (
 	c_OSSL_DROPPED_BEHIND    = 0x62

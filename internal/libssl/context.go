@@ -48,7 +48,7 @@ func (c *sslContext) close() {
 }
 
 // Context is a configuration of connections: an SSL_CTX, which may have parts for several shards or, if it is
-// early, one in the default library context, in whose place another one comes: slim_cgo.go.
+// early, one in the default library context, in whose place another one comes: slim.go.
 type Context struct {
 	ssl   atomic.Pointer[sslContext]
 	early atomic.Bool // config is set

@@ -45,7 +45,7 @@
  *   libcrypto reads them from any thread.
  *
  * When it is used: a handshake of this process has finished, or it has several Contexts
- * (slim_cgo.go); the library is 3.x or 4.x, whose hashes schedule.c knows; openssl.cnf, if there is
+ * (slim.go); the library is 3.x or 4.x, whose hashes schedule.c knows; openssl.cnf, if there is
  * one, sets up only providers, TLS and names of objects; the one active provider is "default", and
  * part of libcrypto; default properties restrict nothing. All algorithms fetched from the default
  * provider here have the same properties, so a default query matches all of them or none: therefore

@@ -14,7 +14,7 @@ static EVP_PKEY *pkey_of(ossl_key *key) { return (EVP_PKEY *)key; }
 
 enum { MAX_CERTS = 1 << 24, MAX_OBJECTS = 1 << 16 };
 
-/* Calls into Go: store_cgo.go. Returns the passphrase's length in buf, 0 for none. */
+/* Calls into Go: store_calls.go. Returns the passphrase's length in buf, 0 for none. */
 extern int32_t osslGoPassphrase(uintptr_t ask, uint8_t *buf, int32_t size);
 
 typedef struct {
