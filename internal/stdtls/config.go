@@ -122,7 +122,7 @@ type fieldKind struct {
 var configLayout = sync.OnceValue(func() (layout struct {
 	fields []configField
 	lists  []int // the indexes of the fields that are compared by their elements, except Certificates
-	known  bool // every unexported field is a known one
+	known  bool  // every unexported field is a known one
 }) {
 	layout.known = true
 	t := reflect.TypeFor[tls.Config]()
