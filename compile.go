@@ -39,7 +39,7 @@ func compileContext(config *tls.Config, o *options, parent *Context) (*Context, 
 	if parent != nil {
 		c.creds, c.observer = parent.creds, parent.observer
 	} else {
-		c.observer = &observer{events: o.events, labels: o.labels}
+		c.observer = newObserver(o.events, o.labels)
 		c.creds = newCredentialCache(c.observer, o.certificates)
 	}
 	c.chosen = newContextCache(c.observer, o.configurations)

@@ -1,6 +1,7 @@
 package ossl
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,7 +12,7 @@ import (
 // An observer counts the connections of a Context, and of those that GetConfigForClient chooses. It
 // calls the Context's function for events.
 type observer struct {
-	counters
+	*counters
 	events func(Event) // nil for none
 	labels bool        // of profiles
 }
@@ -40,8 +41,53 @@ func (w *observation) counting() *observer {
 	return w.observer
 }
 
-// process counts the connections of all Contexts, and those whose configuration was refused.
-var process observer
+// process counts the connections whose configuration was refused, and those of Contexts that were
+// collected.
+var process = observer{counters: new(counters)}
+
+// living has the counters of the Contexts that are not collected. Handshakes count for their Context
+// alone: all processors would share the process's counters.
+var living = struct {
+	mu  sync.Mutex
+	all map[*counters]struct{} // guarded by mu
+}{all: make(map[*counters]struct{})}
+
+func newObserver(events func(Event), labels bool) *observer {
+	o := &observer{counters: new(counters), events: events, labels: labels}
+	living.mu.Lock()
+	defer living.mu.Unlock()
+	living.all[o.counters] = struct{}{}
+	runtime.AddCleanup(o, func(c *counters) {
+		living.mu.Lock()
+		defer living.mu.Unlock()
+		delete(living.all, c)
+		c.addTo(process.counters)
+	}, o.counters)
+	return o
+}
+
+// processCounters returns the sum of all counters.
+func processCounters() *counters {
+	sum := new(counters)
+	living.mu.Lock()
+	defer living.mu.Unlock()
+	process.counters.addTo(sum)
+	for c := range living.all {
+		c.addTo(sum)
+	}
+	return sum
+}
+
+// openConns returns the number of open connections of the process.
+func openConns() (n int64) {
+	living.mu.Lock()
+	defer living.mu.Unlock()
+	n = process.counters.open()
+	for c := range living.all {
+		n += c.open()
+	}
+	return n
+}
 
 // counters are the numbers behind Stats.
 type counters struct {
@@ -65,14 +111,6 @@ type cacheCounts struct{ misses, evictions atomic.Uint64 }
 
 func (c *cacheCounts) stats() ConversionCacheStats {
 	return ConversionCacheStats{c.misses.Load(), c.evictions.Load()}
-}
-
-// countCache increments a count of the Context and of the process.
-func (o *observer) countCache(of func(*counters) *atomic.Uint64) {
-	of(&o.counters).Add(1)
-	if o != &process {
-		of(&process.counters).Add(1)
-	}
 }
 
 type durationKey struct{ server, resumed bool }
@@ -103,36 +141,88 @@ func (h *histogram) stats(key durationKey) DurationStats {
 	return s
 }
 
-// count calls f with the counters of the Context and of the process, each locked.
-func (o *observer) count(f func(c *counters)) {
-	o.counters.locked(f)
-	if o != &process {
-		process.counters.locked(f)
-	}
-}
-
-func (c *counters) locked(f func(c *counters)) {
+// count calls f with c locked.
+func (c *counters) count(f func(c *counters)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f(c)
 }
 
+// addTo adds the counts of c to those of sum.
+func (c *counters) addTo(sum *counters) {
+	sum.mu.Lock()
+	defer sum.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	addMap(&sum.handshakes, c.handshakes)
+	addMap(&sum.failures, c.failures)
+	addMap(&sum.broken, c.broken)
+	for key, h := range c.durations {
+		if sum.durations == nil {
+			sum.durations = make(map[durationKey]*histogram)
+		}
+		if sum.durations[key] == nil {
+			sum.durations[key] = new(histogram)
+		}
+		to := sum.durations[key]
+		to.sum += h.sum
+		for i, n := range h.buckets {
+			to.buckets[i] += n
+		}
+	}
+	sum.sessions.add(c.sessions)
+	sum.records.add(c.records)
+	sum.opened += c.opened
+	sum.closed += c.closed
+	for _, n := range []struct{ to, from *atomic.Uint64 }{
+		{&sum.chains.Hits, &c.chains.Hits}, {&sum.chains.Misses, &c.chains.Misses},
+		{&sum.certificates.misses, &c.certificates.misses}, {&sum.certificates.evictions, &c.certificates.evictions},
+		{&sum.configurations.misses, &c.configurations.misses}, {&sum.configurations.evictions, &c.configurations.evictions},
+		{&sum.read, &c.read}, {&sum.written, &c.written},
+	} {
+		n.to.Add(n.from.Load())
+	}
+}
+
+func addMap[K comparable](sum *map[K]uint64, counts map[K]uint64) {
+	for key, n := range counts {
+		if *sum == nil {
+			*sum = make(map[K]uint64)
+		}
+		(*sum)[key] += n
+	}
+}
+
+func (s *SessionCacheStats) add(t SessionCacheStats) {
+	s.Hits += t.Hits
+	s.Misses += t.Misses
+	s.Errors += t.Errors
+	s.Puts += t.Puts
+	s.PutErrors += t.PutErrors
+}
+
+func (s *RecordStats) add(t RecordStats) {
+	s.Direct += t.Direct
+	s.Libssl += t.Libssl
+	s.Kernel += t.Kernel
+}
+
 // open returns the number of open connections.
 func (c *counters) open() (n int64) {
-	c.locked(func(c *counters) { n = int64(c.opened - c.closed) })
+	c.count(func(c *counters) { n = int64(c.opened - c.closed) })
 	return n
 }
 
 func (c *counters) handshake(h HandshakeStats, took time.Duration) {
 	if c.handshakes == nil {
 		c.handshakes = make(map[HandshakeStats]uint64)
+	}
+	if c.durations == nil {
 		c.durations = make(map[durationKey]*histogram)
 	}
 	c.handshakes[h]++
 	c.opened++
-	if c == &process.counters {
-		memory.rose(&memory.open, int64(c.opened-c.closed))
-	}
+	memory.rose(&memory.open, int64(c.opened-c.closed))
 	key := durationKey{h.Server, h.Resumption != NotResumed}
 	if c.durations[key] == nil {
 		c.durations[key] = new(histogram)
@@ -164,8 +254,8 @@ func (b *byteCount) add(n int64) bool {
 	return b.total.Add(uint64(n))-b.reported.Load() >= unreported || b.closed.Load()
 }
 
-// report adds the bytes that weren't reported yet to the counters.
-func (b *byteCount) report(context, process *atomic.Uint64) {
+// report adds the bytes that weren't reported yet to a counter.
+func (b *byteCount) report(to *atomic.Uint64) {
 	for {
 		before := b.reported.Load()
 		total := b.total.Load()
@@ -173,10 +263,7 @@ func (b *byteCount) report(context, process *atomic.Uint64) {
 			return
 		}
 		if b.reported.CompareAndSwap(before, total) {
-			process.Add(total - before)
-			if context != process {
-				context.Add(total - before)
-			}
+			to.Add(total - before)
 			return
 		}
 	}

@@ -53,7 +53,7 @@ type credentialKey struct {
 func newCredentialCache(o *observer, most int64) *credentialCache {
 	c := &credentialCache{now: time.Now, observer: o}
 	c.recent.max, c.recent.newcomers, c.recent.idle = most, most, contextIdle
-	c.recent.evicted = func() { o.countCache(func(c *counters) *atomic.Uint64 { return &c.certificates.evictions }) }
+	c.recent.evicted = func() { o.certificates.evictions.Add(1) }
 	c.recent.expired = func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -117,7 +117,7 @@ func (c *credentialCache) get(cert *tls.Certificate, rule *credentialRule) (*lib
 	if cred := e.cred.Load(); cred != nil {
 		return cred, nil
 	}
-	c.observer.countCache(func(c *counters) *atomic.Uint64 { return &c.certificates.misses })
+	c.observer.certificates.misses.Add(1)
 	own := *cert // cert belongs to the user and must not change
 	cred, err := newCredential(&own, rule)
 	if err == nil { // a failure is not remembered

@@ -240,8 +240,8 @@ func (w *observation) didWrite(n int64) {
 	}
 }
 
-func (w *observation) reportRead()    { w.bytesRead.report(&w.counting().read, &process.read) }
-func (w *observation) reportWritten() { w.bytesWritten.report(&w.counting().written, &process.written) }
+func (w *observation) reportRead()    { w.bytesRead.report(&w.counting().read) }
+func (w *observation) reportWritten() { w.bytesWritten.report(&w.counting().written) }
 
 // sessionCall counts a call of the session cache that began at start, and reports it.
 func (w *observation) sessionCall(op string, hit bool, start time.Time, err error) {

@@ -78,7 +78,7 @@ func (m *trimmer) watch() {
 		return
 	}
 	time.AfterFunc(trimLook, func() {
-		again := m.look(m.handshakes.Load(), process.counters.open(), time.Now())
+		again := m.look(m.handshakes.Load(), openConns(), time.Now())
 		m.watching.Store(false)
 		if again || m.handshakes.Load() >= burst {
 			m.watch()

@@ -70,7 +70,7 @@ func newContextCache(o *observer, most int64) *contextCache {
 	c := &contextCache{now: time.Now, observer: o}
 	c.recent.max, c.recent.newcomers, c.recent.idle = most, most/4, contextIdle
 	c.recent.drop = func(e *sharedContext) { c.left = append(c.left, e) }
-	c.recent.evicted = func() { o.countCache(func(c *counters) *atomic.Uint64 { return &c.configurations.evictions }) }
+	c.recent.evicted = func() { o.configurations.evictions.Add(1) }
 	c.recent.expired = func() {
 		c.mu.Lock()
 		defer c.unlock()
@@ -100,7 +100,7 @@ func (c *contextCache) context(config *tls.Config, o *options, parent *Context) 
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.ctx == nil { // a failure is not remembered
-		c.observer.countCache(func(c *counters) *atomic.Uint64 { return &c.configurations.misses })
+		c.observer.configurations.misses.Add(1)
 		ctx, err := newContext(e.used.Config, o, parent)
 		if err != nil {
 			e.leave()

@@ -99,7 +99,7 @@ func (c *Context) Stats() Stats { return c.observer.counters.snapshot() }
 
 // ProcessStats returns the counts of all connections of the process. Those whose configuration was
 // refused, and which therefore have no Context, are among them.
-func ProcessStats() Stats { return process.counters.snapshot() }
+func ProcessStats() Stats { return processCounters().snapshot() }
 
 // durationBounds are the bounds of the buckets of DurationStats. Handshakes on one host take half a
 // millisecond, those over the world some hundred.

@@ -15,7 +15,7 @@ func (c *Context) newVerifier(level int) *chain.Verifier {
 		InsecureSkipVerify: c.config.InsecureSkipVerify,
 		ClientAuth:         c.config.ClientAuth,
 		CacheSize:          c.opts.chainCache,
-		Counts:             []*chain.Counts{&c.observer.chains, &process.chains},
+		Counts:             &c.observer.chains,
 	}
 	if c.opts.levelNamed || level > negotiate.DefaultSecurityLevel {
 		config.Level = level
