@@ -84,7 +84,7 @@ func (c *Conn) takeOver(ssl *libssl.Conn) {
 	opener.records.Version, opener.records.IsClient = c.state.Version, c.isClient
 	c.in.opener, c.engine.sealer = opener, sealer
 	c.turns.end()
-	c.watch.countRecords(func(r *RecordStats) { r.Direct++ })
+	c.watch.counting().direct.Add(1)
 }
 
 // context returns the connection's Context.

@@ -97,13 +97,13 @@ type counters struct {
 	broken     map[FailureStats]uint64    // likewise
 	durations  map[durationKey]*histogram // guarded by mu
 	sessions   SessionCacheStats          // guarded by mu
-	records    RecordStats                // guarded by mu
 	opened     uint64                     // guarded by mu
-	closed     uint64                     // guarded by mu
 
 	chains                       chain.Counts
 	certificates, configurations cacheCounts
 	read, written                atomic.Uint64
+	direct, libssl, kernel       atomic.Uint64 // RecordStats
+	closed                       atomic.Uint64 // never more than opened
 }
 
 // cacheCounts count for a cache whose entries are expensive to make.
@@ -171,14 +171,14 @@ func (c *counters) addTo(sum *counters) {
 		}
 	}
 	sum.sessions.add(c.sessions)
-	sum.records.add(c.records)
+	sum.closed.Add(c.closed.Load())
 	sum.opened += c.opened
-	sum.closed += c.closed
 	for _, n := range []struct{ to, from *atomic.Uint64 }{
 		{&sum.chains.Hits, &c.chains.Hits}, {&sum.chains.Misses, &c.chains.Misses},
 		{&sum.certificates.misses, &c.certificates.misses}, {&sum.certificates.evictions, &c.certificates.evictions},
 		{&sum.configurations.misses, &c.configurations.misses}, {&sum.configurations.evictions, &c.configurations.evictions},
 		{&sum.read, &c.read}, {&sum.written, &c.written},
+		{&sum.direct, &c.direct}, {&sum.libssl, &c.libssl}, {&sum.kernel, &c.kernel},
 	} {
 		n.to.Add(n.from.Load())
 	}
@@ -201,15 +201,9 @@ func (s *SessionCacheStats) add(t SessionCacheStats) {
 	s.PutErrors += t.PutErrors
 }
 
-func (s *RecordStats) add(t RecordStats) {
-	s.Direct += t.Direct
-	s.Libssl += t.Libssl
-	s.Kernel += t.Kernel
-}
-
 // open returns the number of open connections.
 func (c *counters) open() (n int64) {
-	c.count(func(c *counters) { n = int64(c.opened - c.closed) })
+	c.count(func(c *counters) { n = int64(c.opened - c.closed.Load()) })
 	return n
 }
 
@@ -222,7 +216,7 @@ func (c *counters) handshake(h HandshakeStats, took time.Duration) {
 	}
 	c.handshakes[h]++
 	c.opened++
-	memory.rose(&memory.open, int64(c.opened-c.closed))
+	memory.rose(&memory.open, int64(c.opened-c.closed.Load()))
 	key := durationKey{h.Server, h.Resumption != NotResumed}
 	if c.durations[key] == nil {
 		c.durations[key] = new(histogram)

@@ -62,9 +62,11 @@ func TestCountersAdd(t *testing.T) {
 	c.handshake(HandshakeStats{Server: true, Version: 0x304}, time.Millisecond)
 	increment(&c.failures, FailureStats{Server: true})
 	increment(&c.broken, FailureStats{})
-	c.sessions, c.records = SessionCacheStats{1, 2, 3, 4, 5}, RecordStats{6, 7, 8}
+	c.handshake(HandshakeStats{Server: true, Version: 0x304}, time.Millisecond)
+	c.closed.Add(1)
+	c.sessions = SessionCacheStats{1, 2, 3, 4, 5}
 	for i, n := range []interface{ Store(uint64) }{&c.read, &c.written, &c.chains.Hits, &c.chains.Misses, &c.certificates.misses,
-		&c.certificates.evictions, &c.configurations.misses, &c.configurations.evictions} {
+		&c.certificates.evictions, &c.configurations.misses, &c.configurations.evictions, &c.direct, &c.libssl, &c.kernel} {
 		n.Store(uint64(i + 1))
 	}
 	sum, one := new(counters), c.snapshot()
@@ -92,8 +94,8 @@ func TestCountersAdd(t *testing.T) {
 	unset(reflect.ValueOf(one), "Stats")
 	c.addTo(sum)
 	two := sum.snapshot()
-	if two.Handshakes[0].Count != 2 || two.Failures[0].Count != 2 || two.Broken[0].Count != 2 || two.Durations[0].Count != 2 ||
-		two.Durations[0].Sum != 2*time.Millisecond || two.OpenConns != 2 || two.BytesRead != 2 || two.SessionCache.PutErrors != 10 {
+	if two.Handshakes[0].Count != 4 || two.Failures[0].Count != 2 || two.Broken[0].Count != 2 || two.Durations[0].Count != 4 ||
+		two.Durations[0].Sum != 4*time.Millisecond || two.OpenConns != 2 || two.BytesRead != 2 || two.SessionCache.PutErrors != 10 {
 		t.Errorf("twice: %+v", two)
 	}
 }

@@ -171,12 +171,10 @@ func (c *Conn) closeEnded(err error) {
 	w.reportRead()
 	w.reportWritten()
 	failure := FailureOf(err)
-	o.count(func(t *counters) {
-		t.closed++
-		if err != nil {
-			increment(&t.broken, FailureStats{Server: !c.isClient, Failure: failure})
-		}
-	})
+	if err != nil {
+		o.count(func(t *counters) { increment(&t.broken, FailureStats{Server: !c.isClient, Failure: failure}) })
+	}
+	o.counters.closed.Add(1)
 	if o.events != nil {
 		o.events(&CloseEvent{c, !c.isClient, time.Since(w.opened), w.bytesRead.total.Load(), w.bytesWritten.total.Load(), err, failure})
 	}
@@ -263,9 +261,4 @@ func (w *observation) sessionCall(op string, hit bool, start time.Time, err erro
 	if o.events != nil {
 		o.events(&SessionEvent{op, hit, time.Since(start), err})
 	}
-}
-
-// countRecords counts the connection by the owner of its records.
-func (w *observation) countRecords(f func(r *RecordStats)) {
-	w.counting().count(func(t *counters) { f(&t.records) })
 }

@@ -60,7 +60,7 @@ func (h *handshake) establish(ssl *libssl.Conn) (alert []byte, err error) {
 	stdtls.SetExporter(&c.state, c.ExportKeyingMaterial)
 	c.beginRecords(ssl, facts.TakenOver)
 	if !facts.TakenOver && !facts.Deferred {
-		c.watch.countRecords(func(r *RecordStats) { r.Libssl++ })
+		c.watch.counting().libssl.Add(1)
 	}
 	c.complete.Store(true)
 	return nil, nil

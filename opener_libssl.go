@@ -111,7 +111,7 @@ func (o *libsslOpener) read(b []byte) (
 		c.takeOver(ssl)
 	case o.deferred && !ssl.Deferred():
 		o.deferred = false
-		c.watch.countRecords(func(r *RecordStats) { r.Libssl++ })
+		c.watch.counting().libssl.Add(1)
 	}
 	sessions = ssl.Sessions()
 	if c.watch.tracer != nil {

@@ -116,7 +116,7 @@ func (c *counters) snapshot() Stats {
 		Handshakes: make([]HandshakeStats, 0, len(c.handshakes)),
 		Failures:   failureStats(c.failures),
 		Broken:     failureStats(c.broken),
-		Records:    c.records,
+		Records:    RecordStats{c.direct.Load(), c.libssl.Load(), c.kernel.Load()},
 		ChainCache: ChainCacheStats{c.chains.Hits.Load(), c.chains.Misses.Load()},
 
 		CertificateCache:   c.certificates.stats(),
@@ -129,7 +129,7 @@ func (c *counters) snapshot() Stats {
 	for key, h := range c.durations {
 		s.Durations = append(s.Durations, h.stats(key))
 	}
-	s.SessionCache, s.OpenConns = c.sessions, c.opened-c.closed
+	s.SessionCache, s.OpenConns = c.sessions, c.opened-c.closed.Load()
 	c.mu.Unlock()
 
 	s.BytesRead, s.BytesWritten = c.read.Load(), c.written.Load()
