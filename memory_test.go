@@ -102,11 +102,8 @@ func TestTrimAfterBurst(t *testing.T) {
 	if n := memory.handshakes.Load() - before; n != 0 {
 		t.Errorf("%d handshakes are counted after their end", n)
 	}
-	for memory.watching.Load() {
+	for memory.trimmed.Load() == trims { // until the test times out
 		time.Sleep(trimLook / 10)
-	}
-	if memory.trimmed.Load() == trims {
-		t.Error("no memory was returned")
 	}
 }
 
