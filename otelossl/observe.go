@@ -68,7 +68,8 @@ func observe(meter metric.Meter, source metrics.Source) (metric.Registration, er
 			in.report(observation{o, n.Name}, n.Stats)
 		}
 		return nil
-	}, in.handshakes, in.failures, in.broken, in.records, in.kernel, in.io, in.sessions, in.chains, in.conversions, in.evictions, in.open)
+	}, in.handshakes, in.failures, in.broken, in.records, in.kernel, in.io, in.sessions, in.chains, in.conversions, in.evictions,
+		in.open)
 }
 
 func (in *instruments) report(o observation, s ossl.Stats) {
