@@ -160,9 +160,10 @@ func setVerification(s *settings, config *tls.Config) error {
 		config.ClientAuth = tls.VerifyClientCertIfGiven
 		config.ClientCAs = pool
 	}
-	if s.verifyFail && (s.verifyPeer || s.requireAnyClientCert || s.customVerify && !s.server) {
+	if s.verifyPeer || s.requireAnyClientCert || s.customVerify && !s.server {
+		// Also for the connections that it accepts: servers don't resume sessions that were made without it.
 		config.VerifyPeerCertificate = func(chain [][]byte, _ [][]*x509.Certificate) error {
-			if len(chain) == 0 {
+			if len(chain) == 0 || !s.verifyFail {
 				return nil
 			}
 			return errVerifyFail
