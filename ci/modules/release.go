@@ -233,9 +233,9 @@ func (r *release) plan(s *stage) error {
 	return nil
 }
 
-// commit changes the repository: a commit, a second one with the objects that no branch gets, and its tags. The hashes in go.sum must be the tags'
-// hashes, so they are computed again from the tags. If they differ, the commit and the tags are
-// removed.
+// commit changes the repository: a commit, a second one with the objects that no branch gets, and its tags.
+// The hashes in go.sum must be the tags' hashes, so they are computed again from the tags. If they differ, the
+// commits and the tags are removed.
 func (r *release) commit(s *stage) (err error) {
 	changed, err := r.changed(s)
 	if err != nil {

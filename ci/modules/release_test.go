@@ -142,7 +142,8 @@ func TestReleaseObjects(t *testing.T) {
 			t.Errorf("%s has %q; want %q", ref, got, want)
 		}
 	}
-	if parent := command(t, root, nil, "git", "rev-parse", "v0.1.0^{commit}~1", "HEAD"); len(slices.Compact(strings.Fields(parent))) != 1 {
+	parent := command(t, root, nil, "git", "rev-parse", "v0.1.0^{commit}~1", "HEAD")
+	if len(slices.Compact(strings.Fields(parent))) != 1 {
 		t.Errorf("the tag's parent and HEAD: %s", parent)
 	}
 	if status := command(t, root, nil, "git", "status", "--porcelain"); status != "" {

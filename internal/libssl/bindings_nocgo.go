@@ -397,7 +397,7 @@ type c_ushort uint16
 
 type c_void [0]byte
 
-// functions are the object's functions, in the order of its table.
+// functions is the number of the object's functions.
 const functions = 105
 
 func c_dl_is_loaded(p0 *c_char) c_int {

@@ -36,7 +36,8 @@ func main() {
 	out := flag.String("o", "", "the `folder` of the package to write")
 	arch := flag.String("arch", runtime.GOARCH, "the processors, as `list` of amd64 and arm64, separated by commas")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: build [-arch LIST] -o FOLDER\n       build -bindings | [-arch LIST] -objects FOLDER")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: build [-arch LIST] -o FOLDER")
+		fmt.Fprintln(flag.CommandLine.Output(), "       build -bindings | [-arch LIST] -objects FOLDER")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -182,7 +183,8 @@ func makePackage(dir string, archs []string) error {
 	}
 	name := strings.ReplaceAll(path.Base(imported), "-", "_")
 	for file, text := range map[string]string{
-		"doc.go":  fmt.Sprintf("// Package %[1]s has ossl's C code for builds without cgo: ossl/nocgo/build made it.\npackage %[1]s\n", name),
+		"doc.go": fmt.Sprintf("// Package %[1]s has ossl's C code for builds without cgo. Ossl/nocgo/build made it.\n"+
+			"package %[1]s\n", name),
 		"link.go": fmt.Sprintf("//go:build !cgo && linux && (amd64 || arm64)\n\npackage %s\n\nimport _ %q\n", name, imported+"/object"),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644); err != nil {

@@ -160,7 +160,8 @@ func TestMakeFails(t *testing.T) {
 	if err := os.Chmod(filepath.Dir(p.Root), 0o777); err != nil { // anybody could have made a farm
 		t.Fatal(err)
 	}
-	if err := p.Make(t.Context()); err == nil || !strings.Contains(err.Error(), "its mode is 0777: use chmod go-w. To use another cache") {
+	const want = "its mode is 0777: use chmod go-w. To use another cache"
+	if err := p.Make(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("a folder of everybody: %v", err)
 	}
 	if err := os.RemoveAll(filepath.Dir(p.Root)); err != nil {

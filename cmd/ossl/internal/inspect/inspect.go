@@ -153,8 +153,8 @@ func read(r io.ReaderAt, size int64) (*Program, error) {
 	if len(names) == 0 {
 		names = file.loads(size)
 	}
-	functions, err := findFunctions(r, names, farmFunctions, libraryFunctions, farmFunctions+linkObject, modulePath+linkObject, Go+clientHandshake, Go+serverHandshake,
-		core+clientHandshake, core+serverHandshake)
+	functions, err := findFunctions(r, names, farmFunctions, libraryFunctions, farmFunctions+linkObject, modulePath+linkObject,
+		Go+clientHandshake, Go+serverHandshake, core+clientHandshake, core+serverHandshake)
 	if err != nil {
 		return nil, err
 	}
