@@ -1,4 +1,4 @@
-//go:build cgo
+//go:build cgo || ossl_nocgo
 
 package ossl
 
@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/tlstest"
@@ -201,4 +202,25 @@ func TestCertificateSize(t *testing.T) {
 		}
 	}
 	runtime.KeepAlive(keep)
+}
+
+// TestTimerKeepsNoKeys: the timer that drops idle entries doesn't keep a cache that nothing else refers to.
+func TestTimerKeepsNoKeys(t *testing.T) {
+	cache := newCredentialCache(&process, defaultCache)
+	cert := tlstest.ServerCert(tlstest.P256)
+	if _, err := cache.get(&cert, &credentialRule{}); err != nil {
+		t.Fatal(err)
+	}
+	left := weak.Make(cache)
+	if cache.recent.timer == nil {
+		t.Fatal("there is no timer")
+	}
+	cache = nil
+	for range 100 {
+		if runtime.GC(); left.Value() == nil {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Error("the cache is still there")
 }

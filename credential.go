@@ -17,6 +17,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"weak"
 
 	"github.com/ossl-go/ossl/internal/chain"
 	"github.com/ossl-go/ossl/internal/heldkey"
@@ -54,10 +55,13 @@ func newCredentialCache(o *observer, most int64) *credentialCache {
 	c := &credentialCache{now: time.Now, observer: o}
 	c.recent.max, c.recent.newcomers, c.recent.idle = most, most, contextIdle
 	c.recent.evicted = func() { o.certificates.evictions.Add(1) }
+	cache := weak.Make(c) // which may be collected, with its keys, before the timer ends
 	c.recent.expired = func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.recent.expire(c.now())
+		if c := cache.Value(); c != nil {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.recent.expire(c.now())
+		}
 	}
 	return c
 }

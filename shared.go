@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"weak"
 
 	"github.com/ossl-go/ossl/internal/stdtls"
 )
@@ -71,10 +72,13 @@ func newContextCache(o *observer, most int64) *contextCache {
 	c.recent.max, c.recent.newcomers, c.recent.idle = most, most/4, contextIdle
 	c.recent.drop = func(e *sharedContext) { c.left = append(c.left, e) }
 	c.recent.evicted = func() { o.configurations.evictions.Add(1) }
+	cache := weak.Make(c) // as for credentials
 	c.recent.expired = func() {
-		c.mu.Lock()
-		defer c.unlock()
-		c.recent.expire(c.now())
+		if c := cache.Value(); c != nil {
+			c.mu.Lock()
+			defer c.unlock()
+			c.recent.expire(c.now())
+		}
 	}
 	return c
 }

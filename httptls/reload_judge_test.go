@@ -350,7 +350,7 @@ func TestReloaderPassesOverFreedContext(t *testing.T) {
 	chosen := byReloader
 	ctx, err := ossl.NewContext(&tls.Config{
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return chosen, nil },
-	})
+	}, ossl.WithConfigurationCache(1<<20))
 	if err != nil {
 		t.Fatal(err)
 	}

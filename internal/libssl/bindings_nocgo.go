@@ -7,7 +7,7 @@ package libssl
 import "unsafe"
 
 // sourceHash is the SHA-256 hash of the C sources and of bindings_cgo.go.
-const sourceHash = "7b73a03b9b268041fcb5020ad0484ae43f9012d0acc50d3dde791ee0e7cfab33"
+const sourceHash = "c8da3a665a8368545572240bba38403e7d569ab647e3c180453c377c7dc1b0bb"
 
 const (
 	c_OSSL_DROPPED_BEHIND    = 0x62

@@ -87,7 +87,7 @@ static size_t offer_in(OSSL_LIB_CTX *lib)
 	return offer;
 }
 
-int tried(OSSL_LIB_CTX *lib, OSSL_LIB_CTX *holder, OSSL_LIB_CTX *first)
+int slim_works(OSSL_LIB_CTX *lib, OSSL_LIB_CTX *holder, OSSL_LIB_CTX *first)
 {
 	static const uint8_t key[32];
 	EVP_SIGNATURE *signature = ossl_fn.EVP_SIGNATURE_fetch(lib, "ECDSA", NULL);

@@ -270,7 +270,7 @@ SSL_CTX *ossl_new_ssl_ctx(int fips, int shard, OSSL_LIB_CTX **slim);
  * fetched, and if memory is short then, they are missing for good. Returns 1, or 0 if something that the first
  * shard has is missing, or memory was short since errno was 0. holder: slim.c.
  */
-int tried(OSSL_LIB_CTX *lib, OSSL_LIB_CTX *holder, OSSL_LIB_CTX *first);
+int slim_works(OSSL_LIB_CTX *lib, OSSL_LIB_CTX *holder, OSSL_LIB_CTX *first);
 
 /*
  * Returns the part of a context for the processor that runs this thread. If that has to be made first,

@@ -343,7 +343,7 @@ static OSSL_LIB_CTX *make_another(int shard)
 		holders[shard] = holder;
 		__atomic_store_n(&host_ctxs[shard], ossl_fn.OSSL_PROVIDER_get0_provider_ctx(own), __ATOMIC_RELEASE);
 		lib = make_library(own, &ours);
-		if (lib && tried(lib, holder, libraries[0]))
+		if (lib && slim_works(lib, holder, libraries[0]))
 			return lib;
 		if (lib) {
 			ossl_fn.OSSL_PROVIDER_unload(ours);
