@@ -115,7 +115,7 @@ func TestTicketKeys(t *testing.T) {
 			tlstest.WantResumed(t, client, a, false)
 			tlstest.WantResumed(t, client, a, false) // no key, no ticket
 		})
-		t.Run("hundreds/"+tls.VersionName(version), func(t *testing.T) {
+		t.Run("SetSessionTicketKeys of hundreds/"+tls.VersionName(version), func(t *testing.T) {
 			keys := make([][32]byte, 300)
 			for i := range keys {
 				keys[i] = [32]byte{1, byte(i), byte(i >> 8)}
