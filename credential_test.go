@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 	"weak"
@@ -22,8 +23,11 @@ func TestRecentMap(t *testing.T) {
 	evicted := 0
 	m := recentMap[int, string]{max: 3, newcomers: 3, idle: time.Hour, drop: func(v string) { dropped = append(dropped, v) },
 		evicted: func() { evicted++ }}
+	var mu sync.Mutex
 	is := func(what string, keys []int, gone ...string) {
 		t.Helper()
+		mu.Lock()
+		m.unlock(&mu) // which drops
 		var have []int
 		for key := range m.entries {
 			have = append(have, key)

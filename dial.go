@@ -23,25 +23,14 @@ var compiled = newCompiledConfigs()
 type compiledConfigs struct {
 	mu       sync.Mutex
 	recent   recentMap[compiledKey, *compiledConfig] // guarded by mu
-	left     []*compiledConfig                       // guarded by mu; that recent has dropped
 	contexts *contextCache
 }
 
 func newCompiledConfigs() *compiledConfigs {
 	c := &compiledConfigs{contexts: newContextCache(&process, defaultCache)}
 	c.recent.max, c.recent.newcomers, c.recent.idle = defaultCache, defaultCache/4, math.MaxInt64
-	c.recent.drop = func(e *compiledConfig) { c.left = append(c.left, e) }
+	c.recent.drop = (*compiledConfig).drop
 	return c
-}
-
-// unlock unlocks mu, and then drops what has left the cache: see contextCache.unlock.
-func (c *compiledConfigs) unlock() {
-	left := c.left
-	c.left = nil
-	c.mu.Unlock()
-	for _, e := range left {
-		e.drop()
-	}
 }
 
 // A compiledKey is a configuration and the options that it is compiled with. It doesn't keep the
@@ -107,7 +96,7 @@ func entryWith(config *tls.Config, opts *options) (*compiledConfig, error) {
 	}
 	key := compiledKey{weak.Make(config), opts, required != ""}
 	compiled.mu.Lock()
-	defer compiled.unlock()
+	defer compiled.recent.unlock(&compiled.mu)
 	now := time.Now()
 	entry, ok := compiled.recent.get(key, now)
 	if !ok {
@@ -149,7 +138,7 @@ func (c *compiledConfig) context(config *tls.Config) (*sharedContext, error) {
 
 func forget(key compiledKey) {
 	compiled.mu.Lock()
-	defer compiled.unlock()
+	defer compiled.recent.unlock(&compiled.mu)
 	compiled.recent.forget(key)
 }
 

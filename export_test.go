@@ -53,10 +53,10 @@ func (c *Conn) Freed() bool {
 func BoundCompiled(n int, config *tls.Config) (restore func()) {
 	set := func(most, newcomers int64) {
 		compiled.mu.Lock()
-		defer compiled.unlock()
+		defer compiled.recent.unlock(&compiled.mu)
 		compiled.recent.bound(most, newcomers)
 		compiled.contexts.mu.Lock()
-		defer compiled.contexts.unlock()
+		defer compiled.contexts.recent.unlock(&compiled.contexts.mu)
 		compiled.contexts.recent.bound(most, newcomers)
 	}
 	set(0, 0)
@@ -75,7 +75,7 @@ func (m *recentMap[K, V]) bound(most, newcomers int64) {
 // boundChosen sets the number of configurations like config that a server keeps at most.
 func (c *Context) boundChosen(n int, config *tls.Config) {
 	c.chosen.mu.Lock()
-	defer c.chosen.unlock()
+	defer c.chosen.recent.unlock(&c.chosen.mu)
 	c.chosen.recent.bound(int64(n)*configSize(config), int64(n)*configSize(config))
 }
 

@@ -232,9 +232,8 @@ func WithCertificateCache(bytes int64) Option {
 // a millisecond, if it has left the cache: when others need the room, or ten minutes after its last
 // use. Entries for which there was no room are counted: [ConversionCacheStats]. 0 turns the cache off.
 //
-// The drop-in functions, such as [Server], have one cache with the default bound. Besides, they keep
-// what they have made of a configuration as long as the program keeps the configuration, up to the
-// same bound.
+// The drop-in functions, such as [Server], share one cache with the default bound. They also keep a
+// compiled configuration as long as the program keeps the configuration, up to the same bound.
 func WithConfigurationCache(bytes int64) Option {
 	return func(o *options) error {
 		if bytes < 0 {

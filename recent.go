@@ -3,6 +3,7 @@ package ossl
 import (
 	"container/list"
 	"crypto/tls"
+	"sync"
 	"time"
 
 	"github.com/ossl-go/ossl/internal/stdtls"
@@ -48,7 +49,7 @@ func configSize(config *tls.Config) int64 {
 type recentMap[K comparable, V any] struct {
 	max, newcomers int64 // the bounds of all sizes, and of the sizes of the values that were used once
 	idle           time.Duration
-	drop           func(V) // called with each value that leaves, if not nil
+	drop           func(V) // called by unlock with each value that has left, if not nil
 	evicted        func()  // called for each that leaves because there is no room, if not nil
 	expired        func()  // if not nil, called about when values are idle; it must call expire
 
@@ -56,6 +57,17 @@ type recentMap[K comparable, V any] struct {
 	once    recentList          // those that were used once
 	again   recentList
 	timer   *time.Timer // of expired, or nil
+	left    []V         // the values for drop
+}
+
+// unlock unlocks the caller's lock, and then drops the values that have left: libssl may have to free much.
+func (m *recentMap[K, V]) unlock(mu *sync.Mutex) {
+	left := m.left
+	m.left = nil
+	mu.Unlock()
+	for _, v := range left {
+		m.drop(v)
+	}
 }
 
 // A recentList is in the order of use, most recently used first.
@@ -134,7 +146,7 @@ func (m *recentMap[K, V]) take(e *list.Element) *recentEntry[K, V] {
 func (m *recentMap[K, V]) remove(e *list.Element) {
 	entry := m.take(e)
 	if m.drop != nil {
-		m.drop(entry.value)
+		m.left = append(m.left, entry.value)
 	}
 }
 

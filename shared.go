@@ -21,7 +21,6 @@ type contextCache struct {
 	mu       sync.Mutex
 	now      func() time.Time
 	recent   recentMap[sharedKey, *sharedContext] // guarded by mu
-	left     []*sharedContext                     // guarded by mu; that recent has dropped
 	observer *observer
 }
 
@@ -70,27 +69,17 @@ func (e *sharedContext) leave() {
 func newContextCache(o *observer, most int64) *contextCache {
 	c := &contextCache{now: time.Now, observer: o}
 	c.recent.max, c.recent.newcomers, c.recent.idle = most, most/4, contextIdle
-	c.recent.drop = func(e *sharedContext) { c.left = append(c.left, e) }
+	c.recent.drop = (*sharedContext).leave
 	c.recent.evicted = func() { o.configurations.evictions.Add(1) }
 	cache := weak.Make(c) // as for credentials
 	c.recent.expired = func() {
 		if c := cache.Value(); c != nil {
 			c.mu.Lock()
-			defer c.unlock()
+			defer c.recent.unlock(&c.mu)
 			c.recent.expire(c.now())
 		}
 	}
 	return c
-}
-
-// unlock unlocks mu, and then leaves the Contexts that were dropped: libssl may have to free much.
-func (c *contextCache) unlock() {
-	left := c.left
-	c.left = nil
-	c.mu.Unlock()
-	for _, e := range left {
-		e.leave()
-	}
 }
 
 // context returns the Context for config, without its ServerName, with these options and this
@@ -128,7 +117,7 @@ func (c *contextCache) entry(config *tls.Config, o *options, fips bool) *sharedC
 	if ok {
 		e.enter()
 	}
-	c.unlock()
+	c.recent.unlock(&c.mu)
 	if ok {
 		return e
 	}
@@ -136,7 +125,7 @@ func (c *contextCache) entry(config *tls.Config, o *options, fips bool) *sharedC
 	used := stdtls.NewSnapshot(config)
 	key.config = used.Fingerprint
 	c.mu.Lock()
-	defer c.unlock()
+	defer c.recent.unlock(&c.mu)
 	if e, ok = c.recent.get(key, now); !ok { // else another connection was quicker
 		e = newSharedContext(used)
 		c.recent.put(key, e, configSize(used.Config), now)

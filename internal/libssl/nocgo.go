@@ -60,7 +60,7 @@ func call(fn int, frame unsafe.Pointer) {
 	}
 }
 
-// Set if alwaysFalse, so that what the functions get that may call Go is not on the stack.
+// Assigned if alwaysFalse is true. So the compiler puts the arguments of functions that may call Go on the heap.
 var (
 	alwaysFalse bool
 	escaped     unsafe.Pointer

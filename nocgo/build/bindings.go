@@ -35,8 +35,8 @@ var (
 	wordPattern     = regexp.MustCompile(`\b_Ctype_(\w+)`)
 )
 
-// functionsOf returns the functions that cgo found in the sources, in the order of their names, but for
-// malloc, which cgo treats in its own way.
+// functionsOf returns the functions in cgo's output, sorted by name. It leaves malloc out, for which cgo
+// makes special code.
 func functionsOf(types string) ([]function, error) {
 	var list []function
 	for _, m := range functionPattern.FindAllStringSubmatch(types, -1) {

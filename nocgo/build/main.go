@@ -122,7 +122,7 @@ func sources(dir string) ([]string, error) {
 	return names, nil
 }
 
-// hashOf returns the hash of all that an object is made of, but for the compiler.
+// hashOf returns the hash of an object's sources.
 func hashOf(dir string) (string, error) {
 	names, err := sources(dir)
 	if err != nil {
