@@ -31,8 +31,9 @@ func steps() *gate.Gate {
 
 func sizeSteps(g *gate.Gate) {
 	places := 4 * runtime.GOMAXPROCS(0)
-	g.Resize(places)
-	libssl.KeepStacks(places) // so many steps may end at the same time
+	if g.Resize(places) {
+		libssl.KeepStacks(places) // so many steps may end at the same time
+	}
 }
 
 // pausedThreads bounds the threads that wait in C for Go, if libssl.PausesHoldThreads.

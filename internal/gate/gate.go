@@ -47,13 +47,18 @@ func New(places int) *Gate {
 	return g
 }
 
-// Resize changes the number of places. If there are more goroutines inside, they stay.
-func (g *Gate) Resize(places int) {
+// Resize changes the number of places, and reports whether it was another. If there are more goroutines inside,
+// they stay.
+func (g *Gate) Resize(places int) (changed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.places == places {
+		return false
+	}
 	g.free.Add(int64(places - g.places))
 	g.places = places
 	g.admit()
+	return true
 }
 
 // NewShare returns a share of at most max places.

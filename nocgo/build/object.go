@@ -15,7 +15,8 @@ import (
 // compile has the compiler's flags. With them, the object depends on no folder and no day, and Go's linker
 // can link it.
 var compile = []string{"-c", "-O2", "-fPIC", "-fvisibility=hidden", "-g0", "-w", "-fno-asynchronous-unwind-tables",
-	"-fno-unwind-tables", "-fno-stack-protector", "-frandom-seed=ossl", "-Werror=date-time", "-D_cgo_topofstack=ossl_top_of_stack", "-I."}
+	"-fno-unwind-tables", "-fno-stack-protector", "-frandom-seed=ossl", "-Werror=date-time",
+	"-D_cgo_topofstack=ossl_top_of_stack", "-I."}
 
 // moreFor are more flags for a processor: Go's programs have no libgcc, which has arm64's atomics.
 var moreFor = map[string][]string{"arm64": {"-mno-outline-atomics"}}
