@@ -400,12 +400,152 @@ type c_void [0]byte
 // functions is the number of the object's functions.
 const functions = 105
 
+type frame0[R any] struct {
+	_ [0]uint64
+	r R
+}
+
+type frame1[P0, R any] struct {
+	p0 P0
+	_  [0]uint64
+	r  R
+}
+
+type frame2[P0, P1, R any] struct {
+	p0 P0
+	p1 P1
+	_  [0]uint64
+	r  R
+}
+
+type frame3[P0, P1, P2, R any] struct {
+	p0 P0
+	p1 P1
+	p2 P2
+	_  [0]uint64
+	r  R
+}
+
+type frame4[P0, P1, P2, P3, R any] struct {
+	p0 P0
+	p1 P1
+	p2 P2
+	p3 P3
+	_  [0]uint64
+	r  R
+}
+
+type frame5[P0, P1, P2, P3, P4, R any] struct {
+	p0 P0
+	p1 P1
+	p2 P2
+	p3 P3
+	p4 P4
+	_  [0]uint64
+	r  R
+}
+
+type frame6[P0, P1, P2, P3, P4, P5, R any] struct {
+	p0 P0
+	p1 P1
+	p2 P2
+	p3 P3
+	p4 P4
+	p5 P5
+	_  [0]uint64
+	r  R
+}
+
+type frame7[P0, P1, P2, P3, P4, P5, P6, R any] struct {
+	p0 P0
+	p1 P1
+	p2 P2
+	p3 P3
+	p4 P4
+	p5 P5
+	p6 P6
+	_  [0]uint64
+	r  R
+}
+
+type frame8[P0, P1, P2, P3, P4, P5, P6, P7, R any] struct {
+	p0 P0
+	p1 P1
+	p2 P2
+	p3 P3
+	p4 P4
+	p5 P5
+	p6 P6
+	p7 P7
+	_  [0]uint64
+	r  R
+}
+
+type frame9[P0, P1, P2, P3, P4, P5, P6, P7, P8, R any] struct {
+	p0 P0
+	p1 P1
+	p2 P2
+	p3 P3
+	p4 P4
+	p5 P5
+	p6 P6
+	p7 P7
+	p8 P8
+	_  [0]uint64
+	r  R
+}
+
+type frame10[P0, P1, P2, P3, P4, P5, P6, P7, P8, P9, R any] struct {
+	p0 P0
+	p1 P1
+	p2 P2
+	p3 P3
+	p4 P4
+	p5 P5
+	p6 P6
+	p7 P7
+	p8 P8
+	p9 P9
+	_  [0]uint64
+	r  R
+}
+
+type frame11[P0, P1, P2, P3, P4, P5, P6, P7, P8, P9, P10, R any] struct {
+	p0  P0
+	p1  P1
+	p2  P2
+	p3  P3
+	p4  P4
+	p5  P5
+	p6  P6
+	p7  P7
+	p8  P8
+	p9  P9
+	p10 P10
+	_   [0]uint64
+	r   R
+}
+
+type frame13[P0, P1, P2, P3, P4, P5, P6, P7, P8, P9, P10, P11, P12, R any] struct {
+	p0  P0
+	p1  P1
+	p2  P2
+	p3  P3
+	p4  P4
+	p5  P5
+	p6  P6
+	p7  P7
+	p8  P8
+	p9  P9
+	p10 P10
+	p11 P11
+	p12 P12
+	_   [0]uint64
+	r   R
+}
+
 func c_dl_is_loaded(p0 *c_char) c_int {
-	a := struct {
-		p0 *c_char
-		_  [0]uint64
-		r  c_int
-	}{p0: p0}
+	a := frame1[*c_char, c_int]{p0: p0}
 	call(1, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
@@ -414,25 +554,19 @@ func c_dl_is_loaded(p0 *c_char) c_int {
 }
 
 func c_dl_search_folders() *c_char {
-	a := struct {
-		_ [0]uint64
-		r *c_char
-	}{}
+	a := frame0[*c_char]{}
 	call(2, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_dl_static() c_int {
-	a := struct {
-		_ [0]uint64
-		r c_int
-	}{}
+	a := frame0[c_int]{}
 	call(3, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_free(p0 unsafe.Pointer) {
-	a := struct{ p0 unsafe.Pointer }{p0: p0}
+	a := frame1[unsafe.Pointer, struct{}]{p0: p0}
 	call(4, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
@@ -440,13 +574,7 @@ func c_free(p0 unsafe.Pointer) {
 }
 
 func c_ossl_config_asks_fips(p0 *c_struct_conf_st, p1 *c_char, p2 c_size_t) c_int {
-	a := struct {
-		p0 *c_struct_conf_st
-		p1 *c_char
-		p2 c_size_t
-		_  [0]uint64
-		r  c_int
-	}{p0: p0, p1: p1, p2: p2}
+	a := frame3[*c_struct_conf_st, *c_char, c_size_t, c_int]{p0: p0, p1: p1, p2: p2}
 	call(5, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1)
@@ -455,11 +583,7 @@ func c_ossl_config_asks_fips(p0 *c_struct_conf_st, p1 *c_char, p2 c_size_t) c_in
 }
 
 func c_ossl_config_dropped(p0 *c_struct_conf_st) *c_char {
-	a := struct {
-		p0 *c_struct_conf_st
-		_  [0]uint64
-		r  *c_char
-	}{p0: p0}
+	a := frame1[*c_struct_conf_st, *c_char]{p0: p0}
 	call(6, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
@@ -468,16 +592,13 @@ func c_ossl_config_dropped(p0 *c_struct_conf_st) *c_char {
 }
 
 func c_ossl_config_file() *c_char {
-	a := struct {
-		_ [0]uint64
-		r *c_char
-	}{}
+	a := frame0[*c_char]{}
 	call(7, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_config_free(p0 *c_struct_conf_st) {
-	a := struct{ p0 *c_struct_conf_st }{p0: p0}
+	a := frame1[*c_struct_conf_st, struct{}]{p0: p0}
 	call(8, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
@@ -485,13 +606,7 @@ func c_ossl_config_free(p0 *c_struct_conf_st) {
 }
 
 func c_ossl_config_parse(p0 *c_uint8_t, p1 c_size_t, p2 *c_ulong) *c_struct_conf_st {
-	a := struct {
-		p0 *c_uint8_t
-		p1 c_size_t
-		p2 *c_ulong
-		_  [0]uint64
-		r  *c_struct_conf_st
-	}{p0: p0, p1: p1, p2: p2}
+	a := frame3[*c_uint8_t, c_size_t, *c_ulong, *c_struct_conf_st]{p0: p0, p1: p1, p2: p2}
 	call(9, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p2)
@@ -500,13 +615,7 @@ func c_ossl_config_parse(p0 *c_uint8_t, p1 c_size_t, p2 *c_ulong) *c_struct_conf
 }
 
 func c_ossl_config_value(p0 *c_struct_conf_st, p1 *c_char, p2 *c_char) *c_char {
-	a := struct {
-		p0 *c_struct_conf_st
-		p1 *c_char
-		p2 *c_char
-		_  [0]uint64
-		r  *c_char
-	}{p0: p0, p1: p1, p2: p2}
+	a := frame3[*c_struct_conf_st, *c_char, *c_char, *c_char]{p0: p0, p1: p1, p2: p2}
 	call(10, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p2)
@@ -515,81 +624,41 @@ func c_ossl_config_value(p0 *c_struct_conf_st, p1 *c_char, p2 *c_char) *c_char {
 }
 
 func c_ossl_conn_close_notify(p0 *c_ossl_conn, p1 *c_uint8_t, p2 c_size_t) c_ossl_step {
-	a := struct {
-		p0 *c_ossl_conn
-		p1 *c_uint8_t
-		p2 c_size_t
-		_  [0]uint64
-		r  c_ossl_step
-	}{p0: p0, p1: p1, p2: p2}
+	a := frame3[*c_ossl_conn, *c_uint8_t, c_size_t, c_ossl_step]{p0: p0, p1: p1, p2: p2}
 	call(11, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_conn_export(p0 *c_ossl_conn, p1 *c_uint8_t, p2 c_size_t, p3 *c_char, p4 c_size_t, p5 *c_uint8_t, p6 c_size_t, p7 c_int) c_int {
-	a := struct {
-		p0 *c_ossl_conn
-		p1 *c_uint8_t
-		p2 c_size_t
-		p3 *c_char
-		p4 c_size_t
-		p5 *c_uint8_t
-		p6 c_size_t
-		p7 c_int
-		_  [0]uint64
-		r  c_int
-	}{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5, p6: p6, p7: p7}
+	a := frame8[*c_ossl_conn, *c_uint8_t, c_size_t, *c_char, c_size_t, *c_uint8_t, c_size_t, c_int, c_int]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5, p6: p6, p7: p7}
 	call(12, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_conn_facts(p0 *c_ossl_conn, p1 *c_ossl_facts) {
-	a := struct {
-		p0 *c_ossl_conn
-		p1 *c_ossl_facts
-	}{p0: p0, p1: p1}
+	a := frame2[*c_ossl_conn, *c_ossl_facts, struct{}]{p0: p0, p1: p1}
 	call(13, unsafe.Pointer(&a))
 }
 
 func c_ossl_conn_forget_sessions(p0 *c_ossl_conn) {
-	a := struct{ p0 *c_ossl_conn }{p0: p0}
+	a := frame1[*c_ossl_conn, struct{}]{p0: p0}
 	call(14, unsafe.Pointer(&a))
 }
 
 func c_ossl_conn_free(p0 *c_ossl_conn, p1 c_int, p2 c_int, p3 *c_uint8_t, p4 c_size_t) c_ossl_step {
-	a := struct {
-		p0 *c_ossl_conn
-		p1 c_int
-		p2 c_int
-		p3 *c_uint8_t
-		p4 c_size_t
-		_  [0]uint64
-		r  c_ossl_step
-	}{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4}
+	a := frame5[*c_ossl_conn, c_int, c_int, *c_uint8_t, c_size_t, c_ossl_step]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4}
 	call(15, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_conn_handshake(p0 *c_ossl_conn, p1 *c_uint8_t, p2 c_size_t, p3 *c_uint8_t, p4 c_size_t, p5 *c_ossl_facts) c_ossl_step {
-	a := struct {
-		p0 *c_ossl_conn
-		p1 *c_uint8_t
-		p2 c_size_t
-		p3 *c_uint8_t
-		p4 c_size_t
-		p5 *c_ossl_facts
-		_  [0]uint64
-		r  c_ossl_step
-	}{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5}
+	a := frame6[*c_ossl_conn, *c_uint8_t, c_size_t, *c_uint8_t, c_size_t, *c_ossl_facts, c_ossl_step]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5}
 	call(16, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_conn_hellos(p0 *c_ossl_conn, p1 *c_ossl_hellos) {
-	a := struct {
-		p0 *c_ossl_conn
-		p1 *c_ossl_hellos
-	}{p0: p0, p1: p1}
+	a := frame2[*c_ossl_conn, *c_ossl_hellos, struct{}]{p0: p0, p1: p1}
 	call(17, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1)
@@ -597,38 +666,24 @@ func c_ossl_conn_hellos(p0 *c_ossl_conn, p1 *c_ossl_hellos) {
 }
 
 func c_ossl_conn_kernel_key(p0 *c_struct_ossl_traffic, p1 *c_ossl_kernel_key) c_int {
-	a := struct {
-		p0 *c_struct_ossl_traffic
-		p1 *c_ossl_kernel_key
-		_  [0]uint64
-		r  c_int
-	}{p0: p0, p1: p1}
+	a := frame2[*c_struct_ossl_traffic, *c_ossl_kernel_key, c_int]{p0: p0, p1: p1}
 	call(18, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_conn_kernel_seals(p0 *c_struct_ossl_traffic) {
-	a := struct{ p0 *c_struct_ossl_traffic }{p0: p0}
+	a := frame1[*c_struct_ossl_traffic, struct{}]{p0: p0}
 	call(19, unsafe.Pointer(&a))
 }
 
 func c_ossl_conn_key_update(p0 *c_ossl_conn, p1 c_int) c_ossl_step {
-	a := struct {
-		p0 *c_ossl_conn
-		p1 c_int
-		_  [0]uint64
-		r  c_ossl_step
-	}{p0: p0, p1: p1}
+	a := frame2[*c_ossl_conn, c_int, c_ossl_step]{p0: p0, p1: p1}
 	call(20, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_conn_miss(p0 *c_ossl_conn, p1 c_int, p2 c_uint8_t) {
-	a := struct {
-		p0 *c_ossl_conn
-		p1 c_int
-		p2 c_uint8_t
-	}{p0: p0, p1: p1, p2: p2}
+	a := frame3[*c_ossl_conn, c_int, c_uint8_t, struct{}]{p0: p0, p1: p1, p2: p2}
 	call(21, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
@@ -636,14 +691,7 @@ func c_ossl_conn_miss(p0 *c_ossl_conn, p1 c_int, p2 c_uint8_t) {
 }
 
 func c_ossl_conn_of_secrets(p0 *c_struct_ossl_ctx, p1 c_uint16_t, p2 *c_uint8_t, p3 *c_uint8_t) *c_ossl_conn {
-	a := struct {
-		p0 *c_struct_ossl_ctx
-		p1 c_uint16_t
-		p2 *c_uint8_t
-		p3 *c_uint8_t
-		_  [0]uint64
-		r  *c_ossl_conn
-	}{p0: p0, p1: p1, p2: p2, p3: p3}
+	a := frame4[*c_struct_ossl_ctx, c_uint16_t, *c_uint8_t, *c_uint8_t, *c_ossl_conn]{p0: p0, p1: p1, p2: p2, p3: p3}
 	call(22, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p2), unsafe.Pointer(p3)
@@ -652,80 +700,35 @@ func c_ossl_conn_of_secrets(p0 *c_struct_ossl_ctx, p1 c_uint16_t, p2 *c_uint8_t,
 }
 
 func c_ossl_conn_offer_session(p0 *c_ossl_conn, p1 *c_uint8_t, p2 c_size_t) c_int {
-	a := struct {
-		p0 *c_ossl_conn
-		p1 *c_uint8_t
-		p2 c_size_t
-		_  [0]uint64
-		r  c_int
-	}{p0: p0, p1: p1, p2: p2}
+	a := frame3[*c_ossl_conn, *c_uint8_t, c_size_t, c_int]{p0: p0, p1: p1, p2: p2}
 	call(23, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_conn_open(p0 *c_struct_ossl_traffic, p1 *c_uint8_t, p2 c_size_t, p3 *c_uint8_t, p4 c_size_t, p5 *c_ossl_opened) {
-	a := struct {
-		p0 *c_struct_ossl_traffic
-		p1 *c_uint8_t
-		p2 c_size_t
-		p3 *c_uint8_t
-		p4 c_size_t
-		p5 *c_ossl_opened
-	}{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5}
+	a := frame6[*c_struct_ossl_traffic, *c_uint8_t, c_size_t, *c_uint8_t, c_size_t, *c_ossl_opened, struct{}]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5}
 	call(24, unsafe.Pointer(&a))
 }
 
 func c_ossl_conn_read(p0 *c_ossl_conn, p1 *c_uint8_t, p2 c_size_t, p3 *c_uint8_t, p4 c_size_t) c_ossl_step {
-	a := struct {
-		p0 *c_ossl_conn
-		p1 *c_uint8_t
-		p2 c_size_t
-		p3 *c_uint8_t
-		p4 c_size_t
-		_  [0]uint64
-		r  c_ossl_step
-	}{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4}
+	a := frame5[*c_ossl_conn, *c_uint8_t, c_size_t, *c_uint8_t, c_size_t, c_ossl_step]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4}
 	call(25, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_conn_refuse(p0 *c_ossl_conn, p1 c_uint8_t, p2 *c_uint8_t, p3 c_size_t) c_ossl_step {
-	a := struct {
-		p0 *c_ossl_conn
-		p1 c_uint8_t
-		p2 *c_uint8_t
-		p3 c_size_t
-		_  [0]uint64
-		r  c_ossl_step
-	}{p0: p0, p1: p1, p2: p2, p3: p3}
+	a := frame4[*c_ossl_conn, c_uint8_t, *c_uint8_t, c_size_t, c_ossl_step]{p0: p0, p1: p1, p2: p2, p3: p3}
 	call(26, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_conn_seal(p0 *c_struct_ossl_traffic, p1 c_uint8_t, p2 *c_uint8_t, p3 c_size_t, p4 *c_uint8_t, p5 c_size_t, p6 c_size_t, p7 c_size_t, p8 c_size_t, p9 *c_ossl_step) {
-	a := struct {
-		p0 *c_struct_ossl_traffic
-		p1 c_uint8_t
-		p2 *c_uint8_t
-		p3 c_size_t
-		p4 *c_uint8_t
-		p5 c_size_t
-		p6 c_size_t
-		p7 c_size_t
-		p8 c_size_t
-		p9 *c_ossl_step
-	}{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5, p6: p6, p7: p7, p8: p8, p9: p9}
+	a := frame10[*c_struct_ossl_traffic, c_uint8_t, *c_uint8_t, c_size_t, *c_uint8_t, c_size_t, c_size_t, c_size_t, c_size_t, *c_ossl_step, struct{}]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5, p6: p6, p7: p7, p8: p8, p9: p9}
 	call(27, unsafe.Pointer(&a))
 }
 
 func c_ossl_conn_skip(p0 *c_ossl_conn, p1 c_int, p2 c_uint64_t) c_int {
-	a := struct {
-		p0 *c_ossl_conn
-		p1 c_int
-		p2 c_uint64_t
-		_  [0]uint64
-		r  c_int
-	}{p0: p0, p1: p1, p2: p2}
+	a := frame3[*c_ossl_conn, c_int, c_uint64_t, c_int]{p0: p0, p1: p1, p2: p2}
 	call(28, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
@@ -734,67 +737,31 @@ func c_ossl_conn_skip(p0 *c_ossl_conn, p1 c_int, p2 c_uint64_t) c_int {
 }
 
 func c_ossl_conn_start(p0 *c_struct_ossl_ctx, p1 c_int, p2 c_int, p3 *c_char, p4 *c_uint8_t, p5 c_size_t, p6 c_int, p7 **c_ossl_conn, p8 *c_ulong, p9 *c_uint8_t, p10 c_size_t, p11 *c_uint8_t, p12 c_size_t) c_ossl_step {
-	a := struct {
-		p0  *c_struct_ossl_ctx
-		p1  c_int
-		p2  c_int
-		p3  *c_char
-		p4  *c_uint8_t
-		p5  c_size_t
-		p6  c_int
-		p7  **c_ossl_conn
-		p8  *c_ulong
-		p9  *c_uint8_t
-		p10 c_size_t
-		p11 *c_uint8_t
-		p12 c_size_t
-		_   [0]uint64
-		r   c_ossl_step
-	}{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5, p6: p6, p7: p7, p8: p8, p9: p9, p10: p10, p11: p11, p12: p12}
+	a := frame13[*c_struct_ossl_ctx, c_int, c_int, *c_char, *c_uint8_t, c_size_t, c_int, **c_ossl_conn, *c_ulong, *c_uint8_t, c_size_t, *c_uint8_t, c_size_t, c_ossl_step]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5, p6: p6, p7: p7, p8: p8, p9: p9, p10: p10, p11: p11, p12: p12}
 	call(29, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_conn_update(p0 *c_struct_ossl_traffic, p1 c_int) c_int {
-	a := struct {
-		p0 *c_struct_ossl_traffic
-		p1 c_int
-		_  [0]uint64
-		r  c_int
-	}{p0: p0, p1: p1}
+	a := frame2[*c_struct_ossl_traffic, c_int, c_int]{p0: p0, p1: p1}
 	call(30, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_conn_use_cred(p0 *c_ossl_conn, p1 *c_struct_ossl_cred) c_int {
-	a := struct {
-		p0 *c_ossl_conn
-		p1 *c_struct_ossl_cred
-		_  [0]uint64
-		r  c_int
-	}{p0: p0, p1: p1}
+	a := frame2[*c_ossl_conn, *c_struct_ossl_cred, c_int]{p0: p0, p1: p1}
 	call(31, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_conn_write(p0 *c_ossl_conn, p1 *c_uint8_t, p2 c_size_t, p3 *c_uint8_t, p4 c_size_t, p5 c_size_t, p6 c_size_t) c_ossl_step {
-	a := struct {
-		p0 *c_ossl_conn
-		p1 *c_uint8_t
-		p2 c_size_t
-		p3 *c_uint8_t
-		p4 c_size_t
-		p5 c_size_t
-		p6 c_size_t
-		_  [0]uint64
-		r  c_ossl_step
-	}{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5, p6: p6}
+	a := frame7[*c_ossl_conn, *c_uint8_t, c_size_t, *c_uint8_t, c_size_t, c_size_t, c_size_t, c_ossl_step]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5, p6: p6}
 	call(32, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_cred_free(p0 *c_struct_ossl_cred) {
-	a := struct{ p0 *c_struct_ossl_cred }{p0: p0}
+	a := frame1[*c_struct_ossl_cred, struct{}]{p0: p0}
 	call(33, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
@@ -802,21 +769,7 @@ func c_ossl_cred_free(p0 *c_struct_ossl_cred) {
 }
 
 func c_ossl_cred_new(p0 c_int, p1 *c_uint8_t, p2 c_size_t, p3 *c_uint8_t, p4 c_size_t, p5 *c_char, p6 *c_uint8_t, p7 c_size_t, p8 *c_uint8_t, p9 c_size_t, p10 *c_ulong) *c_struct_ossl_cred {
-	a := struct {
-		p0  c_int
-		p1  *c_uint8_t
-		p2  c_size_t
-		p3  *c_uint8_t
-		p4  c_size_t
-		p5  *c_char
-		p6  *c_uint8_t
-		p7  c_size_t
-		p8  *c_uint8_t
-		p9  c_size_t
-		p10 *c_ulong
-		_   [0]uint64
-		r   *c_struct_ossl_cred
-	}{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5, p6: p6, p7: p7, p8: p8, p9: p9, p10: p10}
+	a := frame11[c_int, *c_uint8_t, c_size_t, *c_uint8_t, c_size_t, *c_char, *c_uint8_t, c_size_t, *c_uint8_t, c_size_t, *c_ulong, *c_struct_ossl_cred]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5, p6: p6, p7: p7, p8: p8, p9: p9, p10: p10}
 	call(34, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped, escaped, escaped, escaped = unsafe.Pointer(p1), unsafe.Pointer(p3), unsafe.Pointer(p5), unsafe.Pointer(p6), unsafe.Pointer(p8), unsafe.Pointer(p10)
@@ -825,19 +778,7 @@ func c_ossl_cred_new(p0 c_int, p1 *c_uint8_t, p2 c_size_t, p3 *c_uint8_t, p4 c_s
 }
 
 func c_ossl_cred_new_key(p0 *c_uint8_t, p1 c_size_t, p2 *c_struct_ossl_key, p3 *c_char, p4 *c_uint8_t, p5 c_size_t, p6 *c_uint8_t, p7 c_size_t, p8 *c_ulong) *c_struct_ossl_cred {
-	a := struct {
-		p0 *c_uint8_t
-		p1 c_size_t
-		p2 *c_struct_ossl_key
-		p3 *c_char
-		p4 *c_uint8_t
-		p5 c_size_t
-		p6 *c_uint8_t
-		p7 c_size_t
-		p8 *c_ulong
-		_  [0]uint64
-		r  *c_struct_ossl_cred
-	}{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5, p6: p6, p7: p7, p8: p8}
+	a := frame9[*c_uint8_t, c_size_t, *c_struct_ossl_key, *c_char, *c_uint8_t, c_size_t, *c_uint8_t, c_size_t, *c_ulong, *c_struct_ossl_cred]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5, p6: p6, p7: p7, p8: p8}
 	call(35, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped, escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p2), unsafe.Pointer(p3), unsafe.Pointer(p4), unsafe.Pointer(p6), unsafe.Pointer(p8)
@@ -846,19 +787,7 @@ func c_ossl_cred_new_key(p0 *c_uint8_t, p1 c_size_t, p2 *c_struct_ossl_key, p3 *
 }
 
 func c_ossl_cred_new_signer(p0 *c_uint8_t, p1 c_size_t, p2 c_uintptr_t, p3 *c_char, p4 *c_uint8_t, p5 c_size_t, p6 *c_uint8_t, p7 c_size_t, p8 *c_ulong) *c_struct_ossl_cred {
-	a := struct {
-		p0 *c_uint8_t
-		p1 c_size_t
-		p2 c_uintptr_t
-		p3 *c_char
-		p4 *c_uint8_t
-		p5 c_size_t
-		p6 *c_uint8_t
-		p7 c_size_t
-		p8 *c_ulong
-		_  [0]uint64
-		r  *c_struct_ossl_cred
-	}{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5, p6: p6, p7: p7, p8: p8}
+	a := frame9[*c_uint8_t, c_size_t, c_uintptr_t, *c_char, *c_uint8_t, c_size_t, *c_uint8_t, c_size_t, *c_ulong, *c_struct_ossl_cred]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5, p6: p6, p7: p7, p8: p8}
 	call(36, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p3), unsafe.Pointer(p4), unsafe.Pointer(p6), unsafe.Pointer(p8)
@@ -867,10 +796,7 @@ func c_ossl_cred_new_signer(p0 *c_uint8_t, p1 c_size_t, p2 c_uintptr_t, p3 *c_ch
 }
 
 func c_ossl_cred_set_identity(p0 *c_struct_ossl_cred, p1 *c_uint8_t) {
-	a := struct {
-		p0 *c_struct_ossl_cred
-		p1 *c_uint8_t
-	}{p0: p0, p1: p1}
+	a := frame2[*c_struct_ossl_cred, *c_uint8_t, struct{}]{p0: p0, p1: p1}
 	call(37, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1)
@@ -878,14 +804,7 @@ func c_ossl_cred_set_identity(p0 *c_struct_ossl_cred, p1 *c_uint8_t) {
 }
 
 func c_ossl_ctx_add_ca(p0 *c_struct_ossl_ctx, p1 *c_uint8_t, p2 c_size_t, p3 *c_ulong) c_int {
-	a := struct {
-		p0 *c_struct_ossl_ctx
-		p1 *c_uint8_t
-		p2 c_size_t
-		p3 *c_ulong
-		_  [0]uint64
-		r  c_int
-	}{p0: p0, p1: p1, p2: p2, p3: p3}
+	a := frame4[*c_struct_ossl_ctx, *c_uint8_t, c_size_t, *c_ulong, c_int]{p0: p0, p1: p1, p2: p2, p3: p3}
 	call(38, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p3)
@@ -894,10 +813,7 @@ func c_ossl_ctx_add_ca(p0 *c_struct_ossl_ctx, p1 *c_uint8_t, p2 c_size_t, p3 *c_
 }
 
 func c_ossl_ctx_add_part(p0 *c_struct_ossl_ctx, p1 *c_struct_ossl_ctx) {
-	a := struct {
-		p0 *c_struct_ossl_ctx
-		p1 *c_struct_ossl_ctx
-	}{p0: p0, p1: p1}
+	a := frame2[*c_struct_ossl_ctx, *c_struct_ossl_ctx, struct{}]{p0: p0, p1: p1}
 	call(39, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1)
@@ -905,20 +821,13 @@ func c_ossl_ctx_add_part(p0 *c_struct_ossl_ctx, p1 *c_struct_ossl_ctx) {
 }
 
 func c_ossl_ctx_check_cred(p0 *c_struct_ossl_ctx, p1 *c_struct_ossl_cred, p2 c_int, p3 *c_ulong) c_int {
-	a := struct {
-		p0 *c_struct_ossl_ctx
-		p1 *c_struct_ossl_cred
-		p2 c_int
-		p3 *c_ulong
-		_  [0]uint64
-		r  c_int
-	}{p0: p0, p1: p1, p2: p2, p3: p3}
+	a := frame4[*c_struct_ossl_ctx, *c_struct_ossl_cred, c_int, *c_ulong, c_int]{p0: p0, p1: p1, p2: p2, p3: p3}
 	call(40, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_ctx_free(p0 *c_struct_ossl_ctx) {
-	a := struct{ p0 *c_struct_ossl_ctx }{p0: p0}
+	a := frame1[*c_struct_ossl_ctx, struct{}]{p0: p0}
 	call(41, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
@@ -926,12 +835,7 @@ func c_ossl_ctx_free(p0 *c_struct_ossl_ctx) {
 }
 
 func c_ossl_ctx_has_cipher(p0 *c_struct_ossl_ctx, p1 c_uint16_t) c_int {
-	a := struct {
-		p0 *c_struct_ossl_ctx
-		p1 c_uint16_t
-		_  [0]uint64
-		r  c_int
-	}{p0: p0, p1: p1}
+	a := frame2[*c_struct_ossl_ctx, c_uint16_t, c_int]{p0: p0, p1: p1}
 	call(42, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
@@ -940,13 +844,7 @@ func c_ossl_ctx_has_cipher(p0 *c_struct_ossl_ctx, p1 c_uint16_t) c_int {
 }
 
 func c_ossl_ctx_new(p0 *c_ossl_ctx_params, p1 *c_ulong, p2 **c_char) *c_struct_ossl_ctx {
-	a := struct {
-		p0 *c_ossl_ctx_params
-		p1 *c_ulong
-		p2 **c_char
-		_  [0]uint64
-		r  *c_struct_ossl_ctx
-	}{p0: p0, p1: p1, p2: p2}
+	a := frame3[*c_ossl_ctx_params, *c_ulong, **c_char, *c_struct_ossl_ctx]{p0: p0, p1: p1, p2: p2}
 	call(43, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p2)
@@ -955,11 +853,7 @@ func c_ossl_ctx_new(p0 *c_ossl_ctx_params, p1 *c_ulong, p2 **c_char) *c_struct_o
 }
 
 func c_ossl_ctx_no_tickets(p0 *c_struct_ossl_ctx) c_int {
-	a := struct {
-		p0 *c_struct_ossl_ctx
-		_  [0]uint64
-		r  c_int
-	}{p0: p0}
+	a := frame1[*c_struct_ossl_ctx, c_int]{p0: p0}
 	call(44, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
@@ -968,16 +862,13 @@ func c_ossl_ctx_no_tickets(p0 *c_struct_ossl_ctx) c_int {
 }
 
 func c_ossl_ctx_parts() c_uint64_t {
-	a := struct {
-		_ [0]uint64
-		r c_uint64_t
-	}{}
+	a := frame0[c_uint64_t]{}
 	call(45, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_ctx_seal_cas(p0 *c_struct_ossl_ctx) {
-	a := struct{ p0 *c_struct_ossl_ctx }{p0: p0}
+	a := frame1[*c_struct_ossl_ctx, struct{}]{p0: p0}
 	call(46, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
@@ -985,11 +876,7 @@ func c_ossl_ctx_seal_cas(p0 *c_struct_ossl_ctx) {
 }
 
 func c_ossl_ctx_security_level(p0 *c_struct_ossl_ctx) c_int {
-	a := struct {
-		p0 *c_struct_ossl_ctx
-		_  [0]uint64
-		r  c_int
-	}{p0: p0}
+	a := frame1[*c_struct_ossl_ctx, c_int]{p0: p0}
 	call(47, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
@@ -998,13 +885,7 @@ func c_ossl_ctx_security_level(p0 *c_struct_ossl_ctx) c_int {
 }
 
 func c_ossl_ctx_set_cred(p0 *c_struct_ossl_ctx, p1 *c_struct_ossl_cred, p2 *c_ulong) c_int {
-	a := struct {
-		p0 *c_struct_ossl_ctx
-		p1 *c_struct_ossl_cred
-		p2 *c_ulong
-		_  [0]uint64
-		r  c_int
-	}{p0: p0, p1: p1, p2: p2}
+	a := frame3[*c_struct_ossl_ctx, *c_struct_ossl_cred, *c_ulong, c_int]{p0: p0, p1: p1, p2: p2}
 	call(48, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p2)
@@ -1013,24 +894,13 @@ func c_ossl_ctx_set_cred(p0 *c_struct_ossl_ctx, p1 *c_struct_ossl_cred, p2 *c_ul
 }
 
 func c_ossl_ctx_set_ticket_keys(p0 *c_struct_ossl_ctx, p1 *c_ossl_ticket_key, p2 c_size_t) c_int {
-	a := struct {
-		p0 *c_struct_ossl_ctx
-		p1 *c_ossl_ticket_key
-		p2 c_size_t
-		_  [0]uint64
-		r  c_int
-	}{p0: p0, p1: p1, p2: p2}
+	a := frame3[*c_struct_ossl_ctx, *c_ossl_ticket_key, c_size_t, c_int]{p0: p0, p1: p1, p2: p2}
 	call(49, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_error_kind(p0 c_ulong, p1 *c_int) c_int {
-	a := struct {
-		p0 c_ulong
-		p1 *c_int
-		_  [0]uint64
-		r  c_int
-	}{p0: p0, p1: p1}
+	a := frame2[c_ulong, *c_int, c_int]{p0: p0, p1: p1}
 	call(50, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p1)
@@ -1039,30 +909,19 @@ func c_ossl_error_kind(p0 c_ulong, p1 *c_int) c_int {
 }
 
 func c_ossl_error_reason(p0 c_ulong) *c_char {
-	a := struct {
-		p0 c_ulong
-		_  [0]uint64
-		r  *c_char
-	}{p0: p0}
+	a := frame1[c_ulong, *c_char]{p0: p0}
 	call(51, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_fips_by_host() c_int {
-	a := struct {
-		_ [0]uint64
-		r c_int
-	}{}
+	a := frame0[c_int]{}
 	call(52, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_fips_configuration(p0 *c_ossl_fips_files) *c_char {
-	a := struct {
-		p0 *c_ossl_fips_files
-		_  [0]uint64
-		r  *c_char
-	}{p0: p0}
+	a := frame1[*c_ossl_fips_files, *c_char]{p0: p0}
 	call(53, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
@@ -1071,20 +930,13 @@ func c_ossl_fips_configuration(p0 *c_ossl_fips_files) *c_char {
 }
 
 func c_ossl_fips_core_path() *c_char {
-	a := struct {
-		_ [0]uint64
-		r *c_char
-	}{}
+	a := frame0[*c_char]{}
 	call(54, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_fips_has_signature(p0 *c_char) c_int {
-	a := struct {
-		p0 *c_char
-		_  [0]uint64
-		r  c_int
-	}{p0: p0}
+	a := frame1[*c_char, c_int]{p0: p0}
 	call(55, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
@@ -1093,11 +945,7 @@ func c_ossl_fips_has_signature(p0 *c_char) c_int {
 }
 
 func c_ossl_fips_in_config(p0 *c_struct_conf_st) c_int {
-	a := struct {
-		p0 *c_struct_conf_st
-		_  [0]uint64
-		r  c_int
-	}{p0: p0}
+	a := frame1[*c_struct_conf_st, c_int]{p0: p0}
 	call(56, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
@@ -1106,11 +954,7 @@ func c_ossl_fips_in_config(p0 *c_struct_conf_st) c_int {
 }
 
 func c_ossl_fips_module(p0 *c_ossl_fips_info) c_int {
-	a := struct {
-		p0 *c_ossl_fips_info
-		_  [0]uint64
-		r  c_int
-	}{p0: p0}
+	a := frame1[*c_ossl_fips_info, c_int]{p0: p0}
 	call(57, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
@@ -1119,11 +963,7 @@ func c_ossl_fips_module(p0 *c_ossl_fips_info) c_int {
 }
 
 func c_ossl_fips_module_file(p0 *c_ossl_fips_files) *c_char {
-	a := struct {
-		p0 *c_ossl_fips_files
-		_  [0]uint64
-		r  *c_char
-	}{p0: p0}
+	a := frame1[*c_ossl_fips_files, *c_char]{p0: p0}
 	call(58, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
@@ -1132,20 +972,13 @@ func c_ossl_fips_module_file(p0 *c_ossl_fips_files) *c_char {
 }
 
 func c_ossl_fips_path() *c_char {
-	a := struct {
-		_ [0]uint64
-		r *c_char
-	}{}
+	a := frame0[*c_char]{}
 	call(59, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_fips_provider(p0 *c_ossl_fips_files) *c_char {
-	a := struct {
-		p0 *c_ossl_fips_files
-		_  [0]uint64
-		r  *c_char
-	}{p0: p0}
+	a := frame1[*c_ossl_fips_files, *c_char]{p0: p0}
 	call(60, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
@@ -1154,12 +987,7 @@ func c_ossl_fips_provider(p0 *c_ossl_fips_files) *c_char {
 }
 
 func c_ossl_fips_random(p0 *c_uint8_t, p1 c_size_t) c_int {
-	a := struct {
-		p0 *c_uint8_t
-		p1 c_size_t
-		_  [0]uint64
-		r  c_int
-	}{p0: p0, p1: p1}
+	a := frame2[*c_uint8_t, c_size_t, c_int]{p0: p0, p1: p1}
 	call(61, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
@@ -1168,14 +996,7 @@ func c_ossl_fips_random(p0 *c_uint8_t, p1 c_size_t) c_int {
 }
 
 func c_ossl_fips_setup(p0 *c_ossl_fips_files, p1 c_int, p2 *c_char, p3 c_size_t) c_int {
-	a := struct {
-		p0 *c_ossl_fips_files
-		p1 c_int
-		p2 *c_char
-		p3 c_size_t
-		_  [0]uint64
-		r  c_int
-	}{p0: p0, p1: p1, p2: p2, p3: p3}
+	a := frame4[*c_ossl_fips_files, c_int, *c_char, c_size_t, c_int]{p0: p0, p1: p1, p2: p2, p3: p3}
 	call(62, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p2)
@@ -1184,13 +1005,7 @@ func c_ossl_fips_setup(p0 *c_ossl_fips_files, p1 c_int, p2 *c_char, p3 c_size_t)
 }
 
 func c_ossl_fips_try(p0 *c_ossl_fips_files, p1 *c_char, p2 c_size_t) c_int {
-	a := struct {
-		p0 *c_ossl_fips_files
-		p1 *c_char
-		p2 c_size_t
-		_  [0]uint64
-		r  c_int
-	}{p0: p0, p1: p1, p2: p2}
+	a := frame3[*c_ossl_fips_files, *c_char, c_size_t, c_int]{p0: p0, p1: p1, p2: p2}
 	call(63, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1)
@@ -1199,11 +1014,7 @@ func c_ossl_fips_try(p0 *c_ossl_fips_files, p1 *c_char, p2 c_size_t) c_int {
 }
 
 func c_ossl_fips_unlisted(p0 *c_struct_conf_st) *c_char {
-	a := struct {
-		p0 *c_struct_conf_st
-		_  [0]uint64
-		r  *c_char
-	}{p0: p0}
+	a := frame1[*c_struct_conf_st, *c_char]{p0: p0}
 	call(64, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
@@ -1212,16 +1023,7 @@ func c_ossl_fips_unlisted(p0 *c_struct_conf_st) *c_char {
 }
 
 func c_ossl_has(p0 *c_char, p1 c_size_t, p2 c_size_t, p3 c_int, p4 *c_uint8_t, p5 *c_ulong) c_int {
-	a := struct {
-		p0 *c_char
-		p1 c_size_t
-		p2 c_size_t
-		p3 c_int
-		p4 *c_uint8_t
-		p5 *c_ulong
-		_  [0]uint64
-		r  c_int
-	}{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5}
+	a := frame6[*c_char, c_size_t, c_size_t, c_int, *c_uint8_t, *c_ulong, c_int]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5}
 	call(65, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p4), unsafe.Pointer(p5)
@@ -1230,31 +1032,24 @@ func c_ossl_has(p0 *c_char, p1 c_size_t, p2 c_size_t, p3 c_int, p4 *c_uint8_t, p
 }
 
 func c_ossl_heap_in_use() c_size_t {
-	a := struct {
-		_ [0]uint64
-		r c_size_t
-	}{}
+	a := frame0[c_size_t]{}
 	call(66, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_heap_trim(p0 c_int) c_int {
-	a := struct {
-		p0 c_int
-		_  [0]uint64
-		r  c_int
-	}{p0: p0}
+	a := frame1[c_int, c_int]{p0: p0}
 	call(67, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_keep_stacks(p0 c_size_t) {
-	a := struct{ p0 c_size_t }{p0: p0}
+	a := frame1[c_size_t, struct{}]{p0: p0}
 	call(68, unsafe.Pointer(&a))
 }
 
 func c_ossl_key_free(p0 *c_struct_ossl_key) {
-	a := struct{ p0 *c_struct_ossl_key }{p0: p0}
+	a := frame1[*c_struct_ossl_key, struct{}]{p0: p0}
 	call(69, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
@@ -1262,11 +1057,7 @@ func c_ossl_key_free(p0 *c_struct_ossl_key) {
 }
 
 func c_ossl_key_provider(p0 *c_struct_ossl_key) *c_char {
-	a := struct {
-		p0 *c_struct_ossl_key
-		_  [0]uint64
-		r  *c_char
-	}{p0: p0}
+	a := frame1[*c_struct_ossl_key, *c_char]{p0: p0}
 	call(70, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
@@ -1275,47 +1066,19 @@ func c_ossl_key_provider(p0 *c_struct_ossl_key) *c_char {
 }
 
 func c_ossl_key_public(p0 *c_struct_ossl_key, p1 *c_uint8_t, p2 c_size_t, p3 *c_ulong) c_size_t {
-	a := struct {
-		p0 *c_struct_ossl_key
-		p1 *c_uint8_t
-		p2 c_size_t
-		p3 *c_ulong
-		_  [0]uint64
-		r  c_size_t
-	}{p0: p0, p1: p1, p2: p2, p3: p3}
+	a := frame4[*c_struct_ossl_key, *c_uint8_t, c_size_t, *c_ulong, c_size_t]{p0: p0, p1: p1, p2: p2, p3: p3}
 	call(71, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_key_sign(p0 *c_struct_ossl_key, p1 c_int, p2 *c_char, p3 *c_char, p4 *c_uint8_t, p5 c_size_t, p6 *c_uint8_t, p7 c_size_t, p8 *c_ulong) c_size_t {
-	a := struct {
-		p0 *c_struct_ossl_key
-		p1 c_int
-		p2 *c_char
-		p3 *c_char
-		p4 *c_uint8_t
-		p5 c_size_t
-		p6 *c_uint8_t
-		p7 c_size_t
-		p8 *c_ulong
-		_  [0]uint64
-		r  c_size_t
-	}{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5, p6: p6, p7: p7, p8: p8}
+	a := frame9[*c_struct_ossl_key, c_int, *c_char, *c_char, *c_uint8_t, c_size_t, *c_uint8_t, c_size_t, *c_ulong, c_size_t]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5, p6: p6, p7: p7, p8: p8}
 	call(72, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_load(p0 *c_char, p1 *c_char, p2 *c_char, p3 *c_ossl_library, p4 *c_char, p5 c_size_t) c_int {
-	a := struct {
-		p0 *c_char
-		p1 *c_char
-		p2 *c_char
-		p3 *c_ossl_library
-		p4 *c_char
-		p5 c_size_t
-		_  [0]uint64
-		r  c_int
-	}{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5}
+	a := frame6[*c_char, *c_char, *c_char, *c_ossl_library, *c_char, c_size_t, c_int]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5}
 	call(73, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p2), unsafe.Pointer(p3), unsafe.Pointer(p4)
@@ -1324,21 +1087,18 @@ func c_ossl_load(p0 *c_char, p1 *c_char, p2 *c_char, p3 *c_ossl_library, p4 *c_c
 }
 
 func c_ossl_load_begin() c_int {
-	a := struct {
-		_ [0]uint64
-		r c_int
-	}{}
+	a := frame0[c_int]{}
 	call(74, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_load_give_up() {
-	a := struct{}{}
+	a := frame0[struct{}]{}
 	call(75, unsafe.Pointer(&a))
 }
 
 func c_ossl_loaded_free(p0 *c_ossl_loaded) {
-	a := struct{ p0 *c_ossl_loaded }{p0: p0}
+	a := frame1[*c_ossl_loaded, struct{}]{p0: p0}
 	call(76, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
@@ -1346,12 +1106,7 @@ func c_ossl_loaded_free(p0 *c_ossl_loaded) {
 }
 
 func c_ossl_module_of_provider(p0 *c_struct_conf_st, p1 *c_char) *c_char {
-	a := struct {
-		p0 *c_struct_conf_st
-		p1 *c_char
-		_  [0]uint64
-		r  *c_char
-	}{p0: p0, p1: p1}
+	a := frame2[*c_struct_conf_st, *c_char, *c_char]{p0: p0, p1: p1}
 	call(77, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1)
@@ -1360,11 +1115,7 @@ func c_ossl_module_of_provider(p0 *c_struct_conf_st, p1 *c_char) *c_char {
 }
 
 func c_ossl_modules_of_config(p0 *c_struct_conf_st) *c_char {
-	a := struct {
-		p0 *c_struct_conf_st
-		_  [0]uint64
-		r  *c_char
-	}{p0: p0}
+	a := frame1[*c_struct_conf_st, *c_char]{p0: p0}
 	call(78, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
@@ -1373,32 +1124,19 @@ func c_ossl_modules_of_config(p0 *c_struct_conf_st) *c_char {
 }
 
 func c_ossl_occupied() c_int {
-	a := struct {
-		_ [0]uint64
-		r c_int
-	}{}
+	a := frame0[c_int]{}
 	call(79, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_pauses_hold_threads() c_int {
-	a := struct {
-		_ [0]uint64
-		r c_int
-	}{}
+	a := frame0[c_int]{}
 	call(80, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_policy_read(p0 *c_struct_conf_st, p1 *c_size_t, p2 **c_char, p3 *c_ulong) *c_uint8_t {
-	a := struct {
-		p0 *c_struct_conf_st
-		p1 *c_size_t
-		p2 **c_char
-		p3 *c_ulong
-		_  [0]uint64
-		r  *c_uint8_t
-	}{p0: p0, p1: p1, p2: p2, p3: p3}
+	a := frame4[*c_struct_conf_st, *c_size_t, **c_char, *c_ulong, *c_uint8_t]{p0: p0, p1: p1, p2: p2, p3: p3}
 	call(81, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p2), unsafe.Pointer(p3)
@@ -1407,26 +1145,18 @@ func c_ossl_policy_read(p0 *c_struct_conf_st, p1 *c_size_t, p2 **c_char, p3 *c_u
 }
 
 func c_ossl_privileged() c_int {
-	a := struct {
-		_ [0]uint64
-		r c_int
-	}{}
+	a := frame0[c_int]{}
 	call(82, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_prompt_never() {
-	a := struct{}{}
+	a := frame0[struct{}]{}
 	call(83, unsafe.Pointer(&a))
 }
 
 func c_ossl_provider_load(p0 *c_char, p1 *c_ulong) c_int {
-	a := struct {
-		p0 *c_char
-		p1 *c_ulong
-		_  [0]uint64
-		r  c_int
-	}{p0: p0, p1: p1}
+	a := frame2[*c_char, *c_ulong, c_int]{p0: p0, p1: p1}
 	call(84, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1)
@@ -1435,23 +1165,13 @@ func c_ossl_provider_load(p0 *c_char, p1 *c_ulong) c_int {
 }
 
 func c_ossl_report_size() c_size_t {
-	a := struct {
-		_ [0]uint64
-		r c_size_t
-	}{}
+	a := frame0[c_size_t]{}
 	call(85, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_roots_add(p0 *c_struct_ossl_roots, p1 *c_uint8_t, p2 c_size_t, p3 *c_ulong) c_int {
-	a := struct {
-		p0 *c_struct_ossl_roots
-		p1 *c_uint8_t
-		p2 c_size_t
-		p3 *c_ulong
-		_  [0]uint64
-		r  c_int
-	}{p0: p0, p1: p1, p2: p2, p3: p3}
+	a := frame4[*c_struct_ossl_roots, *c_uint8_t, c_size_t, *c_ulong, c_int]{p0: p0, p1: p1, p2: p2, p3: p3}
 	call(86, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p3)
@@ -1460,7 +1180,7 @@ func c_ossl_roots_add(p0 *c_struct_ossl_roots, p1 *c_uint8_t, p2 c_size_t, p3 *c
 }
 
 func c_ossl_roots_free(p0 *c_struct_ossl_roots) {
-	a := struct{ p0 *c_struct_ossl_roots }{p0: p0}
+	a := frame1[*c_struct_ossl_roots, struct{}]{p0: p0}
 	call(87, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
@@ -1468,12 +1188,7 @@ func c_ossl_roots_free(p0 *c_struct_ossl_roots) {
 }
 
 func c_ossl_roots_new(p0 c_int, p1 *c_ulong) *c_struct_ossl_roots {
-	a := struct {
-		p0 c_int
-		p1 *c_ulong
-		_  [0]uint64
-		r  *c_struct_ossl_roots
-	}{p0: p0, p1: p1}
+	a := frame2[c_int, *c_ulong, *c_struct_ossl_roots]{p0: p0, p1: p1}
 	call(88, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p1)
@@ -1482,14 +1197,7 @@ func c_ossl_roots_new(p0 c_int, p1 *c_ulong) *c_struct_ossl_roots {
 }
 
 func c_ossl_roots_verify(p0 *c_struct_ossl_roots, p1 *c_uint8_t, p2 c_size_t, p3 *c_ossl_roots_query) c_ossl_roots_answer {
-	a := struct {
-		p0 *c_struct_ossl_roots
-		p1 *c_uint8_t
-		p2 c_size_t
-		p3 *c_ossl_roots_query
-		_  [0]uint64
-		r  c_ossl_roots_answer
-	}{p0: p0, p1: p1, p2: p2, p3: p3}
+	a := frame4[*c_struct_ossl_roots, *c_uint8_t, c_size_t, *c_ossl_roots_query, c_ossl_roots_answer]{p0: p0, p1: p1, p2: p2, p3: p3}
 	call(89, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p3)
@@ -1498,53 +1206,35 @@ func c_ossl_roots_verify(p0 *c_struct_ossl_roots, p1 *c_uint8_t, p2 c_size_t, p3
 }
 
 func c_ossl_schedule_all_same() c_int {
-	a := struct {
-		_ [0]uint64
-		r c_int
-	}{}
+	a := frame0[c_int]{}
 	call(90, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_schedule_distrust(p0 c_int) {
-	a := struct{ p0 c_int }{p0: p0}
+	a := frame1[c_int, struct{}]{p0: p0}
 	call(91, unsafe.Pointer(&a))
 }
 
 func c_ossl_shard_known() c_int {
-	a := struct {
-		_ [0]uint64
-		r c_int
-	}{}
+	a := frame0[c_int]{}
 	call(92, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_shard_pin(p0 c_int) {
-	a := struct{ p0 c_int }{p0: p0}
+	a := frame1[c_int, struct{}]{p0: p0}
 	call(93, unsafe.Pointer(&a))
 }
 
 func c_ossl_slim_allowed() c_int {
-	a := struct {
-		_ [0]uint64
-		r c_int
-	}{}
+	a := frame0[c_int]{}
 	call(94, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_slim_hmac(p0 *c_char, p1 *c_uint8_t, p2 c_size_t, p3 *c_uint8_t, p4 c_size_t, p5 *c_uint8_t) c_int {
-	a := struct {
-		p0 *c_char
-		p1 *c_uint8_t
-		p2 c_size_t
-		p3 *c_uint8_t
-		p4 c_size_t
-		p5 *c_uint8_t
-		_  [0]uint64
-		r  c_int
-	}{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5}
+	a := frame6[*c_char, *c_uint8_t, c_size_t, *c_uint8_t, c_size_t, *c_uint8_t, c_int]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5}
 	call(95, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p3), unsafe.Pointer(p5)
@@ -1553,62 +1243,37 @@ func c_ossl_slim_hmac(p0 *c_char, p1 *c_uint8_t, p2 c_size_t, p3 *c_uint8_t, p4 
 }
 
 func c_ossl_slim_keys_found() c_uint64_t {
-	a := struct {
-		_ [0]uint64
-		r c_uint64_t
-	}{}
+	a := frame0[c_uint64_t]{}
 	call(96, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_slim_keys_kept() c_int {
-	a := struct {
-		_ [0]uint64
-		r c_int
-	}{}
+	a := frame0[c_int]{}
 	call(97, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_slim_library() *c_struct_ossl_lib_ctx_st {
-	a := struct {
-		_ [0]uint64
-		r *c_struct_ossl_lib_ctx_st
-	}{}
+	a := frame0[*c_struct_ossl_lib_ctx_st]{}
 	call(98, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_slim_setup(p0 c_int) c_int {
-	a := struct {
-		p0 c_int
-		_  [0]uint64
-		r  c_int
-	}{p0: p0}
+	a := frame1[c_int, c_int]{p0: p0}
 	call(99, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_ssl_ctxs_made() c_uint64_t {
-	a := struct {
-		_ [0]uint64
-		r c_uint64_t
-	}{}
+	a := frame0[c_uint64_t]{}
 	call(100, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_store_load(p0 *c_char, p1 c_int, p2 c_int, p3 c_uintptr_t, p4 *c_ossl_loaded, p5 *c_ulong) c_int {
-	a := struct {
-		p0 *c_char
-		p1 c_int
-		p2 c_int
-		p3 c_uintptr_t
-		p4 *c_ossl_loaded
-		p5 *c_ulong
-		_  [0]uint64
-		r  c_int
-	}{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5}
+	a := frame6[*c_char, c_int, c_int, c_uintptr_t, *c_ossl_loaded, *c_ulong, c_int]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5}
 	call(101, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p4), unsafe.Pointer(p5)
@@ -1617,12 +1282,7 @@ func c_ossl_store_load(p0 *c_char, p1 c_int, p2 c_int, p3 c_uintptr_t, p4 *c_oss
 }
 
 func c_ossl_use(p0 *c_char, p1 c_size_t) c_int {
-	a := struct {
-		p0 *c_char
-		p1 c_size_t
-		_  [0]uint64
-		r  c_int
-	}{p0: p0, p1: p1}
+	a := frame2[*c_char, c_size_t, c_int]{p0: p0, p1: p1}
 	call(102, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
@@ -1631,20 +1291,13 @@ func c_ossl_use(p0 *c_char, p1 c_size_t) c_int {
 }
 
 func c_ossl_verify_error(p0 c_long) *c_char {
-	a := struct {
-		p0 c_long
-		_  [0]uint64
-		r  *c_char
-	}{p0: p0}
+	a := frame1[c_long, *c_char]{p0: p0}
 	call(103, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_version() c_ulong {
-	a := struct {
-		_ [0]uint64
-		r c_ulong
-	}{}
+	a := frame0[c_ulong]{}
 	call(104, unsafe.Pointer(&a))
 	return a.r
 }

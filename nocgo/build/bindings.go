@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"go/format"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -90,6 +92,7 @@ func bindingsOf(types string, functions []function, hash string) ([]byte, error)
 		out.WriteString(goType(strings.ReplaceAll(text, "_cgopackage.Incomplete", "struct{}")) + "\n")
 	}
 	fmt.Fprintf(&out, "// functions is the number of the object's functions.\nconst functions = %d\n", len(functions)+1)
+	writeFrames(&out, functions)
 	for i, f := range functions {
 		fmt.Fprintf(&out, "\nfunc c_%s(", f.name)
 		for j := range f.params {
@@ -99,14 +102,11 @@ func bindingsOf(types string, functions []function, hash string) ([]byte, error)
 		if f.result != "" {
 			fmt.Fprintf(&out, " %s", f.result)
 		}
-		out.WriteString(" {\n\ta := struct{ ")
-		for j := range f.params {
-			fmt.Fprintf(&out, "%s %s; ", f.params[j], f.types[j])
+		fmt.Fprintf(&out, " {\n\ta := frame%d[", len(f.params))
+		for _, t := range f.types {
+			fmt.Fprintf(&out, "%s, ", t)
 		}
-		if f.result != "" {
-			fmt.Fprintf(&out, "_ [0]uint64; r %s", f.result) // C has the result at a multiple of 8
-		}
-		out.WriteString(" }{")
+		fmt.Fprintf(&out, "%s]{", cmp.Or(f.result, "struct{}"))
 		for _, p := range f.params {
 			fmt.Fprintf(&out, "%[1]s: %[1]s, ", p)
 		}
@@ -129,6 +129,23 @@ func bindingsOf(types string, functions []function, hash string) ([]byte, error)
 		out.WriteString("}\n")
 	}
 	return format.Source(out.Bytes())
+}
+
+// writeFrames writes the types of the frames by which functions get their parameters and return their results:
+// C has the result at a multiple of 8.
+func writeFrames(out *bytes.Buffer, functions []function) {
+	numbers := map[int]bool{} // of parameters
+	for _, f := range functions {
+		numbers[len(f.params)] = true
+	}
+	for _, n := range slices.Sorted(maps.Keys(numbers)) {
+		var types, fields strings.Builder
+		for i := range n {
+			fmt.Fprintf(&types, "P%d, ", i)
+			fmt.Fprintf(&fields, "p%d P%d\n", i, i)
+		}
+		fmt.Fprintf(out, "\ntype frame%d[%sR any] struct {\n%s_ [0]uint64\nr R\n}\n", n, types.String(), fields.String())
+	}
 }
 
 // wrappersOf returns cgo's C functions, which unpack their arguments, and the table of them.
