@@ -336,7 +336,7 @@ func TestDeadlines(t *testing.T) {
 // whose network is gone is closed.
 func TestKeepalive(t *testing.T) {
 	if testing.Short() {
-		t.Skip("seconds: gRPC pings no more often than once a second")
+		t.Skip("gRPC pings no more often than once a second: only without -short")
 	}
 	// The timeout is real time in which the client on a busy machine must answer.
 	params := grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Second, Timeout: 3 * time.Second})
