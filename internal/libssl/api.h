@@ -54,6 +54,9 @@ typedef struct evp_cipher_st EVP_CIPHER;
 typedef struct evp_cipher_ctx_st EVP_CIPHER_CTX;
 typedef struct evp_kdf_st EVP_KDF;
 typedef struct evp_signature_st EVP_SIGNATURE;
+typedef struct evp_keyexch_st EVP_KEYEXCH;
+typedef struct evp_kem_st EVP_KEM;
+typedef struct ossl_decoder_st OSSL_DECODER;
 typedef struct evp_kdf_ctx_st EVP_KDF_CTX;
 typedef struct ssl_session_st SSL_SESSION;
 typedef struct evp_mac_ctx_st EVP_MAC_CTX;
@@ -357,6 +360,14 @@ typedef struct SHA512state_st SHA512_CTX;
 	X(CRYPTO, OSSL_V3_0, REQUIRED, EVP_SIGNATURE *, EVP_SIGNATURE_fetch, \
 		(OSSL_LIB_CTX *ctx, const char *algorithm, const char *properties)) \
 	X(CRYPTO, OSSL_V3_0, REQUIRED, void, EVP_SIGNATURE_free, (EVP_SIGNATURE *signature)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, EVP_KEYEXCH *, EVP_KEYEXCH_fetch, \
+		(OSSL_LIB_CTX *ctx, const char *algorithm, const char *properties)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, void, EVP_KEYEXCH_free, (EVP_KEYEXCH *exchange)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, EVP_KEM *, EVP_KEM_fetch, (OSSL_LIB_CTX *ctx, const char *algorithm, const char *properties)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, void, EVP_KEM_free, (EVP_KEM *wrap)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, OSSL_DECODER *, OSSL_DECODER_fetch, \
+		(OSSL_LIB_CTX *libctx, const char *name, const char *properties)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, void, OSSL_DECODER_free, (OSSL_DECODER *decoder)) \
 	X(CRYPTO, OSSL_V3_0, REQUIRED, int, RAND_bytes_ex, \
 		(OSSL_LIB_CTX *ctx, unsigned char *buf, size_t num, unsigned int strength)) \
 	X(CRYPTO, OSSL_V3_0, REQUIRED, int, RAND_priv_bytes_ex, \

@@ -7,7 +7,7 @@ package libssl
 import "unsafe"
 
 // sourceHash is the SHA-256 hash of the C sources and of bindings_cgo.go.
-const sourceHash = "c8da3a665a8368545572240bba38403e7d569ab647e3c180453c377c7dc1b0bb"
+const sourceHash = "f8ca50f2c0cf7740faa082d77b141172682af5b1d444c75fb98541647c135e5a"
 
 const (
 	c_OSSL_DROPPED_BEHIND    = 0x62

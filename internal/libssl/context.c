@@ -87,23 +87,38 @@ static size_t offer_in(OSSL_LIB_CTX *lib)
 	return offer;
 }
 
+/* The default library context is asked only if memory may have failed: that takes time. */
+static int offers_all(OSSL_LIB_CTX *lib, OSSL_LIB_CTX *first)
+{
+	size_t offer = offer_in(lib);
+
+	return offer && ((!first && !memory_may_have_failed()) || offer == offer_in(first));
+}
+
+#define HAS(type, lib, algorithm) \
+	do { \
+		type *p = ossl_fn.type##_fetch(lib, algorithm, NULL); \
+\
+		all &= p != NULL; \
+		ossl_fn.type##_free(p); /* takes NULL */ \
+	} while (0)
+
 int slim_works(OSSL_LIB_CTX *lib, OSSL_LIB_CTX *holder, OSSL_LIB_CTX *first)
 {
 	static const uint8_t key[32];
-	EVP_SIGNATURE *signature = ossl_fn.EVP_SIGNATURE_fetch(lib, "ECDSA", NULL);
-	EVP_KDF *kdf = ossl_fn.EVP_KDF_fetch(lib, "TLS13-KDF", NULL);
-	EVP_MD *md = ossl_fn.EVP_MD_fetch(lib, "SHA2-256", NULL), *of_provider = ossl_fn.EVP_MD_fetch(holder, "SHA2-256", NULL);
 	uint8_t mac[64];
 	size_t n;
-	int all = errno != ENOMEM && signature && kdf && md && of_provider &&
-		ossl_fn.EVP_Q_mac(lib, "HMAC", NULL, "SHA2-256", NULL, key, sizeof key, key, sizeof key, mac, sizeof mac, &n) &&
-		errno != ENOMEM && offer_in(lib) == offer_in(first) && errno != ENOMEM;
+	int all = 1;
 
-	ossl_fn.EVP_SIGNATURE_free(signature); /* as the other functions, takes NULL */
-	ossl_fn.EVP_KDF_free(kdf);
-	ossl_fn.EVP_MD_free(md);
-	ossl_fn.EVP_MD_free(of_provider);
-	return all;
+	HAS(EVP_SIGNATURE, lib, "ECDSA");
+	HAS(EVP_KEYEXCH, lib, "ECDH");
+	HAS(EVP_KEM, lib, "RSA");
+	HAS(EVP_KDF, lib, "TLS13-KDF");
+	HAS(EVP_MD, lib, "SHA2-256");
+	HAS(EVP_MD, holder, "SHA2-256");
+	HAS(OSSL_DECODER, lib, "EC");
+	return all && ossl_fn.EVP_Q_mac(lib, "HMAC", NULL, "SHA2-256", NULL, key, sizeof key, key, sizeof key, mac, sizeof mac, &n) &&
+		errno != ENOMEM && offers_all(lib, first) && errno != ENOMEM;
 }
 
 enum { DEFAULT, SLIM, FIPS, KINDS };

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <string.h>
 
 static atomic_long count, first, end; /* end: 0 while none fails */
 
@@ -25,11 +26,21 @@ int faults_hit(void)
 	return 1;
 }
 
+/*
+ * OpenSSL 4.0 can't report that it has no memory for a thread's first variable: the report needs the same
+ * variable, without end. So those are spared.
+ */
+static int spared(const char *file)
+{
+	const char *name = file ? strrchr(file, '/') : NULL;
+
+	return name && strcmp(name, "/threads_common.c") == 0;
+}
+
 static void *allocate(size_t n, const char *file, int line)
 {
-	(void)file;
 	(void)line;
-	return n && !faults_hit() ? malloc(n) : NULL;
+	return n && (spared(file) || !faults_hit()) ? malloc(n) : NULL;
 }
 
 static void release(void *p, const char *file, int line)

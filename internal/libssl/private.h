@@ -268,7 +268,8 @@ SSL_CTX *ossl_new_ssl_ctx(int fips, int shard, OSSL_LIB_CTX **slim);
 /*
  * Uses a new library context as a handshake does. libcrypto makes algorithms when the first of their kind is
  * fetched, and if memory is short then, they are missing for good. Returns 1, or 0 if something that the first
- * shard has is missing, or memory was short since errno was 0. holder: slim.c.
+ * shard has is missing, or memory was short since errno was 0. holder, first: NULL for the first shard, which is
+ * compared with the default library context.
  */
 int slim_works(OSSL_LIB_CTX *lib, OSSL_LIB_CTX *holder, OSSL_LIB_CTX *first);
 

@@ -147,30 +147,33 @@ static int wanted_cipher(const OSSL_ALGORITHM *a)
 }
 
 /*
- * Copies the wanted entries of a table of the default provider. Returns NULL if there are none, or
- * memory is short.
+ * Copies the wanted entries of a table of the default provider, unless an earlier call has, which then
+ * failed elsewhere. Returns 0 if there are none, or memory is short, else 1.
  */
-static OSSL_ALGORITHM *pick(int operation, int (*wanted)(const OSSL_ALGORITHM *))
+static int pick(OSSL_ALGORITHM **table, int operation, int (*wanted)(const OSSL_ALGORITHM *))
 {
 	int no_cache = 0;
 	const OSSL_ALGORITHM *all = ossl_fn.OSSL_PROVIDER_query_operation(host, operation, &no_cache);
 	OSSL_ALGORITHM *picked;
 	size_t i, n = 0;
 
+	if (*table)
+		return 1;
 	if (!all || no_cache)
-		return NULL;
+		return 0;
 	for (i = 0; all[i].names; i++)
 		;
 	picked = calloc(i + 1, sizeof *picked);
 	if (!picked)
-		return NULL;
+		return 0;
 	for (i = 0; all[i].names; i++)
 		if (wanted(&all[i]))
 			picked[n++] = all[i];
 	if (n > 0)
-		return picked;
-	free(picked);
-	return NULL;
+		*table = picked;
+	else
+		free(picked);
+	return n > 0;
 }
 
 static int wanted_whole(const OSSL_ALGORITHM *a)
@@ -184,7 +187,7 @@ static int replace(OSSL_ALGORITHM *table, const char *name, const OSSL_DISPATCH 
 {
 	int found = 0;
 
-	for (; table && table->names; table++)
+	for (; table->names; table++)
 		if (slim_is_named(table, name)) {
 			table->functions = functions;
 			found = 1;
@@ -192,18 +195,18 @@ static int replace(OSSL_ALGORITHM *table, const char *name, const OSSL_DISPATCH 
 	return found;
 }
 
-/* Returns the default provider's MACs, with our HMAC, or NULL. */
-static OSSL_ALGORITHM *make_macs(void)
+/* Makes the table of MACs, with our HMAC, if that is possible. */
+static void make_macs(void)
 {
-	OSSL_ALGORITHM *all = pick((int)OSSL_OSSL_OP_MAC, wanted_whole), *a;
+	OSSL_ALGORITHM *a;
 
-	for (a = all; a && a->names; a++)
-		if (slim_is_named(a, "HMAC") && slim_mac_setup(a->functions)) {
+	for (a = pick(&macs, (int)OSSL_OSSL_OP_MAC, wanted_whole) ? macs : NULL; a && a->names; a++)
+		if (slim_is_named(a, "HMAC") && (a->functions == slim_hmac || slim_mac_setup(a->functions))) {
 			a->functions = slim_hmac;
-			return all;
+			return;
 		}
-	free(all);
-	return NULL;
+	free(macs);
+	macs = NULL;
 }
 
 /* The provider: provider-base(7). */
@@ -320,15 +323,18 @@ static int is_builtin(void)
 	return digests && digests->functions && dl_same(digests->functions, *(void **)&ossl_fn.OSSL_PROVIDER_query_operation);
 }
 
-/* Makes a shard. of: its default provider. ours: set to give, kept as long as the shard. */
-static OSSL_LIB_CTX *make_library(const OSSL_PROVIDER *of, OSSL_PROVIDER **ours)
+/* Makes a shard. of: its default provider, in holder, NULL for the first. */
+static OSSL_LIB_CTX *make_library(const OSSL_PROVIDER *of, OSSL_LIB_CTX *holder)
 {
 	OSSL_LIB_CTX *lib = ossl_fn.OSSL_LIB_CTX_new();
+	OSSL_PROVIDER *ours = NULL; /* kept as long as the shard */
 
 	host_ctx = ossl_fn.OSSL_PROVIDER_get0_provider_ctx(of);
 	if (lib && ossl_fn.OSSL_PROVIDER_add_builtin(lib, provider_name, provider_init) == 1 &&
-		(*ours = ossl_fn.OSSL_PROVIDER_load(lib, provider_name)) != NULL)
+		(ours = ossl_fn.OSSL_PROVIDER_load(lib, provider_name)) != NULL && slim_works(lib, holder, libraries[0]))
 		return lib;
+	if (ours)
+		ossl_fn.OSSL_PROVIDER_unload(ours);
 	ossl_fn.OSSL_LIB_CTX_free(lib); /* takes NULL */
 	return NULL;
 }
@@ -337,18 +343,14 @@ static OSSL_LIB_CTX *make_library(const OSSL_PROVIDER *of, OSSL_PROVIDER **ours)
 static OSSL_LIB_CTX *make_another(int shard)
 {
 	OSSL_LIB_CTX *holder = ossl_fn.OSSL_LIB_CTX_new(), *lib;
-	OSSL_PROVIDER *own = holder ? ossl_fn.OSSL_PROVIDER_load(holder, "default") : NULL, *ours;
+	OSSL_PROVIDER *own = holder ? ossl_fn.OSSL_PROVIDER_load(holder, "default") : NULL;
 
 	if (own) {
 		holders[shard] = holder;
 		__atomic_store_n(&host_ctxs[shard], ossl_fn.OSSL_PROVIDER_get0_provider_ctx(own), __ATOMIC_RELEASE);
-		lib = make_library(own, &ours);
-		if (lib && slim_works(lib, holder, libraries[0]))
+		lib = make_library(own, holder);
+		if (lib)
 			return lib;
-		if (lib) {
-			ossl_fn.OSSL_PROVIDER_unload(ours);
-			ossl_fn.OSSL_LIB_CTX_free(lib);
-		}
 		__atomic_store_n(&host_ctxs[shard], NULL, __ATOMIC_RELEASE);
 		ossl_fn.OSSL_PROVIDER_unload(own);
 	}
@@ -360,30 +362,22 @@ static OSSL_LIB_CTX *make_another(int shard)
 static OSSL_LIB_CTX *make(void)
 {
 	int old = ossl_fn.OpenSSL_version_num() < OSSL_V3_2;
-	OSSL_PROVIDER *ours;
 	size_t n = 0;
 
 	if (!schedule_setup())
 		return NULL;
 	slim_random_setup();
-	generators = pick((int)OSSL_OSSL_OP_RAND, wanted_whole);
-	key_derivations = pick((int)OSSL_OSSL_OP_KDF, wanted_whole);
-	if (!replace(generators, "CTR-DRBG", slim_random) || !replace(key_derivations, "TLS13-KDF", schedule_tls13_kdf) ||
-		!replace(key_derivations, "TLS1-PRF", schedule_tls1_prf))
+	if (!pick(&generators, (int)OSSL_OSSL_OP_RAND, wanted_whole) || !replace(generators, "CTR-DRBG", slim_random) ||
+		!pick(&key_derivations, (int)OSSL_OSSL_OP_KDF, wanted_whole) ||
+		!replace(key_derivations, "TLS13-KDF", schedule_tls13_kdf) || !replace(key_derivations, "TLS1-PRF", schedule_tls1_prf) ||
+		!pick(&decoders, (int)OSSL_OSSL_OP_DECODER, old ? wanted_decoder : wanted_whole) ||
+		!pick(&ciphers, (int)OSSL_OSSL_OP_CIPHER, wanted_cipher) ||
+		(old && !pick(&key_managements, (int)OSSL_OSSL_OP_KEYMGMT, wanted_key_management)))
 		return NULL;
-	macs = make_macs();
-	decoders = pick((int)OSSL_OSSL_OP_DECODER, old ? wanted_decoder : wanted_whole);
-	ciphers = pick((int)OSSL_OSSL_OP_CIPHER, wanted_cipher);
-	if (!decoders || !ciphers)
-		return NULL;
-	if (old) {
-		key_managements = pick((int)OSSL_OSSL_OP_KEYMGMT, wanted_key_management);
-		if (!key_managements)
-			return NULL;
-	}
+	make_macs();
 	PUT(provider_functions, n, PROVIDER_QUERY_OPERATION, provider_query);
 	PUT(provider_functions, n, PROVIDER_GET_CAPABILITIES, provider_capabilities);
-	return make_library(host, &ours);
+	return make_library(host, NULL);
 }
 
 int ossl_slim_allowed(void)
@@ -400,16 +394,20 @@ int ossl_slim_allowed(void)
 int ossl_slim_setup(int n_processors)
 {
 	OSSL_LIB_CTX *made = NULL;
+	int short_of_memory;
 
 	processors = n_processors;
+	errno = 0;
 	if (ossl_slim_allowed()) {
-		host = ossl_fn.OSSL_PROVIDER_try_load(NULL, "default", 1); /* a reference, kept */
+		if (!host)
+			host = ossl_fn.OSSL_PROVIDER_try_load(NULL, "default", 1); /* a reference, kept */
 		if (host && is_builtin())
 			made = make();
 	}
+	short_of_memory = !made && memory_may_have_failed();
 	ossl_fn.ERR_clear_error();
 	__atomic_store_n(&libraries[0], made, __ATOMIC_RELEASE);
-	return made != NULL;
+	return short_of_memory ? -1 : made != NULL;
 }
 
 static int pinned = -1; /* atomic; for ossl_shard_pin */

@@ -42,8 +42,31 @@ func isEarly(cfg *ContextConfig) bool {
 // slimAllowed is whether the environment allowed the slim library context when the library was loaded.
 var slimAllowed atomic.Bool
 
-// useSlim reports whether new contexts live in the slim library context, which it makes.
-var useSlim = sync.OnceValue(func() bool { return slimAllowed.Load() && c_ossl_slim_setup(c_int(processors())) == 1 })
+// slim is whether new contexts live in the slim library context, once that is decided.
+var slim struct {
+	sync.Mutex
+	decided atomic.Bool
+	used    bool
+}
+
+// useSlim reports whether new contexts live in the slim library context, which it makes. If memory is short,
+// they don't until a later call can make it.
+func useSlim() bool {
+	if slim.decided.Load() {
+		return slim.used
+	}
+	slim.Lock()
+	defer slim.Unlock()
+	if !slim.decided.Load() {
+		result := c_int(0)
+		if slimAllowed.Load() {
+			result = c_ossl_slim_setup(c_int(processors()))
+		}
+		slim.used = result == 1
+		slim.decided.Store(result >= 0)
+	}
+	return slim.used
+}
 
 // UseSlim makes new contexts live in the slim library context, as they do after the process's first
 // handshake. It reports whether they can. The library must be loaded. It is for tests.

@@ -9,8 +9,9 @@ int ossl_slim_allowed(void);
 
 /*
  * Makes the slim library context, the first shard, if the host's configuration allows it. processors: the
- * number of those that the process uses. Called at most once, after the library is loaded. Returns 1, or
- * 0 if it is not used. OSSL_LIB_CTX(3), OSSL_PROVIDER(3).
+ * number of those that the process uses. Called after the library is loaded, by one thread at a time, and no
+ * more once it has returned 1 or 0. Returns 1, 0 if the slim context is not used, or -1 if memory is short.
+ * OSSL_LIB_CTX(3), OSSL_PROVIDER(3).
  */
 int ossl_slim_setup(int processors);
 

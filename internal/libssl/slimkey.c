@@ -243,9 +243,10 @@ static int wrap(kind *k, OSSL_ALGORITHM *a, void (*ours)(void))
 
 int slim_keys_setup(OSSL_ALGORITHM *decoders, const OSSL_DISPATCH *core)
 {
+	static int done;
 	OSSL_ALGORITHM *a;
 
-	if (bio_read && bio_ctrl) /* another shard comes to the same table, which is in use */
+	if (done) /* another shard comes to the same table, which is in use */
 		return 1;
 	for (; core && core->function_id != 0; core++) {
 		if (core->function_id == OSSL_OSSL_FUNC_BIO_READ_EX)
@@ -255,7 +256,7 @@ int slim_keys_setup(OSSL_ALGORITHM *decoders, const OSSL_DISPATCH *core)
 	}
 	if (ossl_fn.OpenSSL_version_num() >= OSSL_V4_1 || !bio_read || !bio_ctrl || !ossl_fn.EC_KEY_up_ref || !ossl_fn.EC_KEY_free ||
 		!ossl_fn.RSA_up_ref || !ossl_fn.RSA_free)
-		return 1;
+		return done = 1;
 	for (a = decoders; a->names; a++) {
 		if (!slim_is_public_key(a))
 			continue;
@@ -264,7 +265,7 @@ int slim_keys_setup(OSSL_ALGORITHM *decoders, const OSSL_DISPATCH *core)
 		if (!rsa.decode && slim_is_named(a, rsa.name) && !wrap(&rsa, a, (void (*)(void))rsa_decode))
 			return 0;
 	}
-	return 1;
+	return done = 1;
 }
 
 uint64_t ossl_slim_keys_found(void)

@@ -49,10 +49,9 @@ func TestReplacedContext(t *testing.T) {
 		}
 	}
 	t.Logf("%d allocations, %d tried, of which %d do harm that lasts", total, tried, harmed)
-	// If libcrypto has no memory for an algorithm when it reads a provider's list, the library context
-	// lacks it for good, as the default one would after the first handshake.
-	if harmed*10 > tried {
-		t.Error("more than one in ten do harm that lasts")
+	// OpenSSL 3.2 and later keep the decoders that they found for a type of key, even if memory was short then.
+	if harmed*100 > tried {
+		t.Error("more than one in a hundred do harm that lasts")
 	}
 }
 
