@@ -84,7 +84,6 @@ func (c *Conn) takeOver(ssl *libssl.Conn) {
 	opener.records.Version, opener.records.IsClient = c.state.Version, c.isClient
 	c.in.opener, c.engine.sealer = opener, sealer
 	c.turns.end()
-	c.watch.counting().direct.Add(1)
 }
 
 // context returns the connection's Context.

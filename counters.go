@@ -98,11 +98,11 @@ type counters struct {
 	durations  map[durationKey]*histogram // guarded by mu
 	sessions   SessionCacheStats          // guarded by mu
 	opened     uint64                     // guarded by mu
+	records    RecordStats                // guarded by mu
 
 	chains                       chain.Counts
 	certificates, configurations cacheCounts
 	read, written                atomic.Uint64
-	direct, libssl, kernel       atomic.Uint64 // RecordStats
 	closed                       atomic.Uint64 // never more than opened
 }
 
@@ -171,6 +171,7 @@ func (c *counters) addTo(sum *counters) {
 		}
 	}
 	sum.sessions.add(c.sessions)
+	sum.records.add(c.records)
 	sum.closed.Add(c.closed.Load())
 	sum.opened += c.opened
 	for _, n := range []struct{ to, from *atomic.Uint64 }{
@@ -178,7 +179,6 @@ func (c *counters) addTo(sum *counters) {
 		{&sum.certificates.misses, &c.certificates.misses}, {&sum.certificates.evictions, &c.certificates.evictions},
 		{&sum.configurations.misses, &c.configurations.misses}, {&sum.configurations.evictions, &c.configurations.evictions},
 		{&sum.read, &c.read}, {&sum.written, &c.written},
-		{&sum.direct, &c.direct}, {&sum.libssl, &c.libssl}, {&sum.kernel, &c.kernel},
 	} {
 		n.to.Add(n.from.Load())
 	}
@@ -199,6 +199,12 @@ func (s *SessionCacheStats) add(t SessionCacheStats) {
 	s.Errors += t.Errors
 	s.Puts += t.Puts
 	s.PutErrors += t.PutErrors
+}
+
+func (s *RecordStats) add(t RecordStats) {
+	s.Direct += t.Direct
+	s.Libssl += t.Libssl
+	s.Kernel += t.Kernel
 }
 
 // open returns the number of open connections.

@@ -64,9 +64,9 @@ func TestCountersAdd(t *testing.T) {
 	increment(&c.broken, FailureStats{})
 	c.handshake(HandshakeStats{Server: true, Version: 0x304}, time.Millisecond)
 	c.closed.Add(1)
-	c.sessions = SessionCacheStats{1, 2, 3, 4, 5}
+	c.sessions, c.records = SessionCacheStats{1, 2, 3, 4, 5}, RecordStats{1, 2, 3}
 	for i, n := range []interface{ Store(uint64) }{&c.read, &c.written, &c.chains.Hits, &c.chains.Misses, &c.certificates.misses,
-		&c.certificates.evictions, &c.configurations.misses, &c.configurations.evictions, &c.direct, &c.libssl, &c.kernel} {
+		&c.certificates.evictions, &c.configurations.misses, &c.configurations.evictions} {
 		n.Store(uint64(i + 1))
 	}
 	sum, one := new(counters), c.snapshot()

@@ -140,11 +140,14 @@ func (c *Conn) handshakeEnded(ctx context.Context, err error) {
 
 // established counts a handshake that has succeeded. It is called before the state is seen as
 // complete, so that a Close which follows counts after it.
-func (c *Conn) established(helloRetry bool) {
+func (c *Conn) established(helloRetry bool, records RecordStats) {
 	c.watch.opened = time.Now()
 	took := c.watch.opened.Sub(c.watch.began)
 	h := HandshakeStats{!c.isClient, c.state.Version, c.state.CipherSuite, c.state.CurveID, c.watch.resumption, helloRetry, 0}
-	c.watch.counting().count(func(t *counters) { t.handshake(h, took) })
+	c.watch.counting().count(func(t *counters) {
+		t.handshake(h, took)
+		t.records.add(records)
+	})
 }
 
 // The events after which a connection whose handshake has succeeded counts as closed.
@@ -240,6 +243,10 @@ func (w *observation) didWrite(n int64) {
 
 func (w *observation) reportRead()    { w.bytesRead.report(&w.counting().read) }
 func (w *observation) reportWritten() { w.bytesWritten.report(&w.counting().written) }
+
+func (w *observation) countRecords(records RecordStats) {
+	w.counting().count(func(t *counters) { t.records.add(records) })
+}
 
 // sessionCall counts a call of the session cache that began at start, and reports it.
 func (w *observation) sessionCall(op string, hit bool, start time.Time, err error) {

@@ -52,16 +52,20 @@ func (h *handshake) establish(ssl *libssl.Conn) (alert []byte, err error) {
 	}
 	c.state.HandshakeComplete = true
 	c.watch.resumption = h.resumption()
-	c.established(facts.HelloRetry)
+	var records RecordStats
+	switch {
+	case facts.TakenOver:
+		records.Direct = 1
+	case !facts.Deferred: // else it may be taken over later
+		records.Libssl = 1
+	}
+	c.established(facts.HelloRetry, records)
 	if facts.Version < tls.VersionTLS13 && !facts.ExtendedMasterSecret {
 		c.exportErr = errors.New("crypto/tls: ExportKeyingMaterial is unavailable when neither TLS 1.3 nor Extended " +
 			"Master Secret are negotiated")
 	}
 	stdtls.SetExporter(&c.state, c.ExportKeyingMaterial)
 	c.beginRecords(ssl, facts.TakenOver)
-	if !facts.TakenOver && !facts.Deferred {
-		c.watch.counting().libssl.Add(1)
-	}
 	c.complete.Store(true)
 	return nil, nil
 }

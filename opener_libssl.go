@@ -109,9 +109,10 @@ func (o *libsslOpener) read(b []byte) (
 	switch {
 	case step.TakenOver:
 		c.takeOver(ssl)
+		c.watch.countRecords(RecordStats{Direct: 1})
 	case o.deferred && !ssl.Deferred():
 		o.deferred = false
-		c.watch.counting().libssl.Add(1)
+		c.watch.countRecords(RecordStats{Libssl: 1})
 	}
 	sessions = ssl.Sessions()
 	if c.watch.tracer != nil {

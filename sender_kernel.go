@@ -113,7 +113,7 @@ func (c *Conn) toKernel() error {
 			took, err := k.giveKey()
 			if took {
 				s.kernel, c.out.sender = k, k
-				c.watch.counting().kernel.Add(1)
+				c.watch.countRecords(RecordStats{Kernel: 1})
 			}
 			c.engine.unlock()
 			return err

@@ -116,7 +116,7 @@ func (c *counters) snapshot() Stats {
 		Handshakes: make([]HandshakeStats, 0, len(c.handshakes)),
 		Failures:   failureStats(c.failures),
 		Broken:     failureStats(c.broken),
-		Records:    RecordStats{c.direct.Load(), c.libssl.Load(), c.kernel.Load()},
+		Records:    c.records,
 		ChainCache: ChainCacheStats{c.chains.Hits.Load(), c.chains.Misses.Load()},
 
 		CertificateCache:   c.certificates.stats(),
