@@ -231,6 +231,8 @@ func (f *serverFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&l.Connections, "connections", l.Connections, "the `number` of open connections; further clients wait")
 	flags.IntVar(&l.PerAddress, "per-address", l.PerAddress,
 		"the `number` of them from an IPv4 address, or an IPv6 /64; 0 for\nno bound")
+	flags.IntVar(&l.Handshakes, "handshakes", l.Handshakes,
+		"the `number` of clients' handshakes at a time; further ones wait\n(default one for each 400 KB of memory)")
 	flags.Float64Var(&l.Rate, "rate", l.Rate,
 		"the `number` of new connections a second; further clients wait\n(default no bound)")
 	flags.Float64Var(&l.RatePerSource, "address-rate", l.RatePerSource,

@@ -123,13 +123,13 @@ func firstSet(settings ...setting) string {
 // compileTLS checks the TLS settings, and refuses those that the engine can't honour.
 func (c *Config) compileTLS() (p tlsPlan, err error) {
 	p = tlsPlan{plain: c.Plain, engine: c.Engine, policy: policyPlan{name: c.Policy}, kernelTLS: c.KernelTLS, fips: c.FIPS,
-		http1: c.HTTP1, sessions: c.Sessions, ticketKeys: c.TicketKeys, resumption: c.resumption()}
+		http1: c.HTTP1, sessions: c.Sessions, ticketKeys: c.TicketKeys, handshakes: c.Limits.handshakes(), resumption: c.resumption()}
 	switch c.Engine {
 	case "ossl":
 	case "go":
 		if name := firstSet(setting{"policy", c.Policy != ""}, setting{"kernel-tls", c.KernelTLS}, setting{"fips", c.FIPS},
 			setting{"ticket-key", len(c.TicketKeys) > 0}, setting{"sessions", c.Sessions > 0}, setting{"redis", c.Redis != ""},
-		); name != "" {
+			setting{"handshakes", c.Limits.Handshakes > 0}); name != "" {
 			return p, fmt.Errorf("%s: the engine go, crypto/tls, doesn't have it", name)
 		}
 	default:

@@ -32,6 +32,7 @@ landlock-read = ["/srv", "/etc/letsencrypt"]
 [limits]
 connections = 1
 per-address = 2
+handshakes = 7
 rate = 3.5
 address-rate = 4
 header-bytes = 8192
@@ -213,6 +214,12 @@ func TestCheck(t *testing.T) {
 		}},
 		{"connections is 0", func(c *terminator.Config) { c.Limits.Connections = 0 }},
 		{"per-address is -1", func(c *terminator.Config) { c.Limits.PerAddress = -1 }},
+		{"handshakes is for clients with TLS", func(c *terminator.Config) {
+			c.Plain, c.Limits.Handshakes = true, 1
+			c.Sites[0] = terminator.Site{Backend: terminator.Backend{To: "tls://h:1"}}
+		}},
+		{"handshakes is -1", func(c *terminator.Config) { c.Limits.Handshakes = -1 }},
+		{"handshakes: the engine go", func(c *terminator.Config) { c.Engine, c.Limits.Handshakes = "go", 1 }},
 		{"rate is -1", func(c *terminator.Config) { c.Limits.Rate = -1 }},
 		{"address-rate is -1", func(c *terminator.Config) { c.Limits.RatePerSource = -1 }},
 		{"header-bytes is 1", func(c *terminator.Config) { c.Limits.HeaderBytes = 1 }},

@@ -73,6 +73,7 @@ type tlsPlan struct {
 	http1      bool       // HTTP/2 is off
 	sessions   int        // in the cache
 	ticketKeys []string   // files
+	handshakes int        // at a time, or 0 for no bound
 	store      *storePlan // or nil
 	resumption string     // the settings that sessions and ticket keys are made for
 }
@@ -196,6 +197,9 @@ func compileEngine(
 	}
 	if p.kernelTLS {
 		options = append(options, ossl.WithKernelTLS())
+	}
+	if p.handshakes > 0 {
+		options = append(options, ossl.WithMaxHandshakes(p.handshakes))
 	}
 	options = append(options, withFIPS(p.fips)...)
 

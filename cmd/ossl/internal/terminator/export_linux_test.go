@@ -1,4 +1,7 @@
 package terminator
 
 // For tests.
-var LandlockVersion = landlockVersion
+var (
+	LandlockVersion = landlockVersion
+	GroupMemory     = groupMemory
+)

@@ -71,6 +71,66 @@ func TestHalfOpen(t *testing.T) {
 	})
 }
 
+// envHalfHellos is the number of clients of TestHandshakeBound that stop after their ClientHello, instead of 40.
+const envHalfHellos = "OSSL_HALF_HELLOS"
+
+// TestHandshakeBound: clients that send a ClientHello and nothing more have no more handshakes than the bound
+// at a time, and another client gets in when their time is over.
+func TestHandshakeBound(t *testing.T) {
+	t.Parallel()
+	const bound = 8
+	clients := 40
+	if s := os.Getenv(envHalfHellos); s != "" {
+		var err error
+		if clients, err = strconv.Atoi(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := newWorld(t)
+	config := w.config("ossl", terminator.Site{Root: w.folder(map[string]string{"index.html": "x"})})
+	config.Limits.Connections, config.Limits.PerAddress, config.Limits.RatePerSource = clients+10, 0, 0
+	config.Limits.Handshakes, config.Limits.Header = bound, terminator.Time(limit+time.Duration(clients)*time.Millisecond)
+	r := w.start(config)
+	over := time.Now().Add(time.Duration(config.Limits.Header)) // no handshake is too old before
+	answers := make(chan time.Time, clients)
+	for range clients {
+		conn, err := net.Dial("tcp", r.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		half := tls.Client(&halfOpen{conn, answers}, &tls.Config{RootCAs: r.roots, ServerName: "localhost"})
+		go func() { _ = half.Handshake() }()
+	}
+	for range bound {
+		if (<-answers).After(over) {
+			t.Fatal("the machine is too slow for this test")
+		}
+	}
+	<-time.After(time.Until(over) / 2) // so that the next client's time isn't over with the others'
+	if len(answers) > 0 {
+		t.Errorf("%d handshakes above the bound", len(answers))
+	}
+	get(t, r.client(false, nil), "https://localhost/")
+	if time.Now().Before(over) {
+		t.Error("a client had a handshake above the bound")
+	}
+}
+
+// A halfOpen sends a ClientHello, and nothing after the server's answer.
+type halfOpen struct {
+	net.Conn
+	answers chan<- time.Time
+}
+
+func (c *halfOpen) Read(b []byte) (int, error) {
+	if n, _ := c.Conn.Read(b); n > 0 {
+		c.answers <- time.Now()
+	}
+	_, _ = io.Copy(io.Discard, c.Conn)
+	return 0, io.EOF
+}
+
 // TestNeverReads: a client that reads nothing of a TCP connection, or has a window of 0 over HTTP/2,
 // is cut off.
 func TestNeverReads(t *testing.T) {

@@ -1,7 +1,9 @@
 package terminator
 
 import (
+	"cmp"
 	"fmt"
+	"sync"
 	"time"
 )
 
@@ -9,6 +11,7 @@ import (
 type Limits struct {
 	Connections       int     `toml:"connections"`      // open at a time
 	PerAddress        int     `toml:"per-address"`      // open at a time from one address; 0 for no bound
+	Handshakes        int     `toml:"handshakes"`       // of clients, at a time; 0 for those that a quarter of the memory suffices for
 	Rate              float64 `toml:"rate"`             // new connections a second; 0 for no bound
 	RatePerSource     float64 `toml:"address-rate"`     // the same from one address
 	HeaderBytes       int     `toml:"header-bytes"`     // of a request's header
@@ -55,13 +58,35 @@ func DefaultLimits() Limits {
 	}
 }
 
+// The memory of handshakes under way.
+const (
+	handshakeBytes = 100 << 10 // of one: see ossl.WithMaxHandshakes
+	memoryShare    = 4         // all together take at most this part of the memory
+	memoryAssumed  = 1 << 30   // if the memory isn't known
+)
+
+var processMemory = sync.OnceValue(memoryOfProcess)
+
+// handshakes returns the bound on handshakes at a time, or 0 if the bound on connections suffices.
+func (l *Limits) handshakes() int {
+	bound := l.Handshakes
+	if bound == 0 {
+		bound = int(cmp.Or(processMemory(), memoryAssumed) / memoryShare / handshakeBytes)
+	}
+	if bound >= l.Connections {
+		return 0
+	}
+	return max(bound, 1)
+}
+
 func (l *Limits) check() error {
 	for _, v := range []struct {
 		name  string
 		value int
 		least int
 	}{
-		{"connections", l.Connections, 1}, {"per-address", l.PerAddress, 0}, {"header-bytes", l.HeaderBytes, 1024},
+		{"connections", l.Connections, 1}, {"per-address", l.PerAddress, 0}, {"handshakes", l.Handshakes, 0},
+		{"header-bytes", l.HeaderBytes, 1024},
 		{"streams", l.Streams, 1}, {"backend-conns", l.BackendConns, 1}, {"address-requests", l.RequestsPerSource, 0},
 		{"file-cache-bytes", l.FileCacheBytes, 0},
 	} {

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package terminator
+
+func memoryOfProcess() int64 { return 0 }
