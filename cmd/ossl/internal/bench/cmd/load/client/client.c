@@ -4,8 +4,9 @@
  * One turn: CLIENTS processes at a time make connections of a KIND, each for so many milliseconds, and at most MOST of them
  * together if that isn't 0. The kinds are none (closed before the handshake begins), full and resumed, which resumes the session
  * of the one before, by WAY: ticket or id. If REQUEST is not 0, each connection has a request of so many bytes answered.
- * It prints "ready" if all is prepared, waits for a line, and in the end prints the number of connections, and the nanoseconds
- * that the clients took.
+ * With the kind kept, each client has one connection, and makes requests over it.
+ * It prints "ready" if all is prepared, waits for a line, and in the end prints the number of connections or requests, and the
+ * nanoseconds that the clients took.
  * A connection that was resumed and should not have been, or the reverse, makes the program exit with an error.
  */
 
@@ -25,7 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_CLIENTS = 256, WARM_UP = 3, MAX_REQUEST = 16384, MIN_REQUEST = 128 };
+enum { MAX_CLIENTS = 4096, WARM_UP = 3, MAX_REQUEST = 16384, MIN_REQUEST = 128 };
 enum { ANSWER = 1024 }; /* the bytes of the answer's body, as in bare.go */
 
 static SSL_CTX *context;
@@ -51,9 +52,12 @@ static int count(SSL *ssl, SSL_SESSION *made)
 	return 0;
 }
 
+/* Each client has an address of its own, since the ports of one suffice for some thousand connections a second. */
+static int source = 1;
+
 static int dial(void)
 {
-	int fd = connect_to(port);
+	int fd = connect_from(source, port);
 
 	if (fd < 0)
 		fail("connect", errno);
@@ -97,10 +101,9 @@ static void ask(SSL *ssl)
 		fail("the answer is not 200", 0);
 }
 
-/* One connection: the handshake, the request, the ticket if it comes after them, and the end, for which it waits. */
-static void handshake(int resume)
+/* Makes a connection, with its handshake. */
+static SSL *shake(int resume)
 {
-	char rest[256];
 	int n, fd = dial();
 	SSL *ssl = SSL_new(context);
 
@@ -116,6 +119,16 @@ static void handshake(int resume)
 		fail("another version", SSL_version(ssl));
 	if (SSL_session_reused(ssl) != resume)
 		fail(resume ? "not resumed" : "resumed", 0);
+	return ssl;
+}
+
+/* One connection: the handshake, the request, the ticket if it comes after them, and the end, for which it waits. */
+static void handshake(int resume)
+{
+	char rest[256];
+	int n;
+	SSL *ssl = shake(resume);
+
 	if (request_size > 0)
 		ask(ssl);
 	while (version == TLS1_3_VERSION && brought == 0)
@@ -127,17 +140,21 @@ static void handshake(int resume)
 	session = SSL_get1_session(ssl); /* with its newest ticket; crypto/tls gives one whenever it resumes */
 	if (SSL_shutdown(ssl) < 0)
 		fail("close notify", 0);
-	hang_up(fd);
+	hang_up(SSL_get_fd(ssl));
 	SSL_free(ssl);
 }
 
-enum kind { NONE, FULL, RESUMED, KINDS };
-static const char *const kind_names[KINDS] = {"none", "full", "resumed"};
+enum kind { NONE, FULL, RESUMED, KEPT, KINDS };
+static const char *const kind_names[KINDS] = {"none", "full", "resumed", "kept"};
+
+static SSL *kept; /* the client's connection */
 
 static void visit(enum kind kind)
 {
 	if (kind == NONE)
 		hang_up(dial());
+	else if (kind == KEPT)
+		ask(kept);
 	else
 		handshake(kind == RESUMED);
 }
@@ -174,8 +191,11 @@ static int fork_clients(int clients, enum kind kind, int most, long long nanosec
 			close(start[1]);
 			close(prepared[0]);
 			prctl(PR_SET_PDEATHSIG, SIGKILL); /* else a client would take the parent's end for the start */
+			source += i;
 			if (kind == RESUMED)
 				visit(FULL);
+			if (kind == KEPT)
+				kept = shake(0);
 			if (write(prepared[1], "", 1) != 1)
 				_exit(1);
 			close(prepared[1]); /* so that the parent sees if another one fails */
@@ -255,6 +275,8 @@ int main(int argc, char **argv)
 	request_size = number(argv[7], 0, MAX_REQUEST);
 	if (request_size > 0 && request_size < MIN_REQUEST)
 		fail("the request is too small", request_size);
+	if (kind == KEPT && request_size == 0)
+		fail("no request", 0);
 	most = number(argv[8], 0, 1000000000);
 	nanoseconds = number(argv[9], 1, 3600000) * 1000000LL;
 	make_context(argv[2], argv[4]);
