@@ -4,10 +4,14 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"fmt"
 	"net"
 	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/session"
@@ -17,7 +21,13 @@ import (
 const cached = 10_000
 
 // serving holds the flags of a bare server.
-type serving struct{ stack, way, cert, key, ports string }
+type serving struct {
+	stack, way, cert, key, ports string
+	shared                       bool // the ports and the ticket key, among several processes
+}
+
+// listening is the output of a bare server that listens.
+const listening = "listening"
 
 // bareRequest is the size of requests.
 const bareRequest = 1024
@@ -33,6 +43,9 @@ func (s serving) open() (wrap func(net.Conn) net.Conn, err error) {
 		return nil, err
 	}
 	config := &tls.Config{Certificates: []tls.Certificate{cert}, SessionTicketsDisabled: s.way == byID}
+	if s.shared {
+		config.SetSessionTicketKeys([][32]byte{{1}})
+	}
 	if s.stack == stackStd {
 		return func(c net.Conn) net.Conn { return tls.Server(c, config) }, nil
 	}
@@ -56,7 +69,7 @@ func serve(s serving) error {
 	}
 	failed := make(chan error)
 	for i, port := range strings.Split(s.ports, ",") {
-		l, err := net.Listen("tcp", "127.0.0.1:"+port)
+		l, err := s.listen("127.0.0.1:" + port)
 		if err != nil {
 			return err
 		}
@@ -71,7 +84,23 @@ func serve(s serving) error {
 			}
 		}()
 	}
+	fmt.Println(listening)
 	return <-failed
+}
+
+func (s serving) listen(address string) (net.Listener, error) {
+	var config net.ListenConfig
+	if s.shared {
+		config.Control = func(_, _ string, conn syscall.RawConn) (err error) {
+			if failed := conn.Control(func(fd uintptr) {
+				err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
+			}); failed != nil {
+				return failed
+			}
+			return err
+		}
+	}
+	return config.Listen(context.Background(), "tcp", address)
 }
 
 // attend serves a connection until the client closes it.

@@ -51,6 +51,10 @@ func nginxConf(k serverKey, dir, name, port, backend string, connections int) st
 	if k.role == loaded {
 		location, processes = fmt.Sprintf("return 200 %q;", strings.Repeat("x", smallFile)), 1
 	}
+	if k.role == scaled {
+		location, processes = fmt.Sprintf("return 200 %q;", strings.Repeat("x", smallFile)), k.processors
+		listen = strings.TrimSuffix(listen, ";") + " reuseport;"
+	}
 	if k.way == byID {
 		sessions = "ssl_session_tickets off; ssl_session_cache shared:sessions:10m;"
 	}

@@ -31,17 +31,21 @@ import (
 func TestRows(t *testing.T) {
 	servers := &runner{programs: map[string]string{stackOSSL: "ossl"}}
 	bare := &runner{slack: 1, variants: []string{"x"}, programs: map[string]string{stackNginx: "nginx"}}
+	many := &runner{processors: []int{1, 2, 8}, programs: map[string]string{stackNginx: "nginx"}}
 	names := map[string]bool{}
-	for _, run := range []*runner{servers, bare} {
+	for _, run := range []*runner{servers, bare, many} {
 		for _, row := range run.allRows() {
 			if names[row.String()] {
 				t.Errorf("two rows are called %q", row)
 			}
 			names[row.String()] = true
-			if stacks := run.stacks(row); !slices.Contains(stacks, stackOSSL) || len(stacks) < 3 || row.bare() != (run == bare) {
+			if stacks := run.stacks(row); !slices.Contains(stacks, stackOSSL) || len(stacks) < 3 || row.bare() != (run != servers) {
 				t.Errorf("%s has the servers %q", row, stacks)
 			}
 		}
+	}
+	if rows, _ := many.selectRows(regexp.MustCompile("to (1|8): 1.3 P256 full")); len(rows) != 2 || rows[1].processors != 8 {
+		t.Errorf("rows are %v, want those of 1 and 8 processors", rows)
 	}
 	turns, memory := servers.selectRows(regexp.MustCompile("^(TCP proxy: new|an idle)"))
 	if len(turns) != 2 || len(memory) != 2 {
@@ -75,7 +79,17 @@ func TestFlags(t *testing.T) {
 	if err != nil || f.rounds != 1 || r.full != 20 || r.resumed != 30 || !slices.Equal(r.variants, []string{"x", stackAgain}) {
 		t.Fatalf("%+v, %+v, %v", r, f, err)
 	}
-	for _, args := range []string{"", "-client c more", "-client c -variant x", "-client c -variant ossl=y", "-client c -variant =y",
+	r, _, err = parse(strings.Fields("-client c -nginx n -processors 1"), io.Discard)
+	if err != nil || !slices.Equal(r.processors, []int{1}) {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	for _, bad := range []string{"", "2", "1,x", "1,3,2", "1,1000000"} {
+		if _, _, err := parse([]string{"-client", "c", "-nginx", "n", "-processors", bad}, io.Discard); err == nil {
+			t.Errorf("-processors %q is accepted", bad)
+		}
+	}
+	for _, args := range []string{"", "-client c -processors 1", "-client c -nginx n -processors 1 -aa",
+		programs + "-processors 1", "-client c more", "-client c -variant x", "-client c -variant ossl=y", "-client c -variant =y",
 		"-client c -variant x=y -variant x=z", "-client c -slack -1ms", "-client c -full -1",
 		strings.Replace(programs, "-hitch h", "", 1), programs + "more", programs + "-rounds 0",
 		programs + "-turn 0", programs + "-idle 0", programs + "-clients 0"} {
@@ -178,11 +192,99 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// TestTableOfProcessors checks that a ratio to one processor is that of a processor's work, or of the time for it.
+func TestTableOfProcessors(t *testing.T) {
+	run := &runner{processors: []int{1, 4}}
+	rows, _ := run.selectRows(regexp.MustCompile("P256 (full|kept)"))
+	res := results{samples: rounds.Samples[turn, sample]{}}
+	for _, row := range rows {
+		var turns []turn
+		for _, stack := range run.stacks(row) {
+			at := turn{row, stack}
+			turns = append(turns, at)
+			work := 1000.0
+			if row.processors > 1 && stack != stackNginx {
+				work = 2000
+			} else if row.processors > 1 {
+				work = 4000
+			}
+			res.samples[at] = []sample{{work, time.Second, time.Second / 2}, {work, time.Second, time.Second / 2}}
+		}
+		res.rows = append(res.rows, turns)
+	}
+	var b strings.Builder
+	res.printScaled(&b)
+	const same = "1.00 (1.00-1.00)"
+	for _, want := range []string{
+		"\n## 1.3 P256 full\n\n|", "\n## 1.3 P256 kept 1KB\n\n|",
+		"\n| 1 | ossl | 1000 |  | 500.0 us |  | " + same + " | " + same + " |\n",
+		"\n| 4 | ossl | 2000 | 0.50 (0.50-0.50) | 250.0 us | 0.50 (0.50-0.50) | 0.50 (0.50-0.50) | 2.00 (2.00-2.00) |\n",
+		"\n|  | nginx | 4000 | " + same + " | 125.0 us | 0.25 (0.25-0.25) |  |  |\n",
+	} {
+		if n := strings.Count(b.String(), want); n == 0 {
+			t.Errorf("the page lacks %q:\n%s", want, &b)
+		}
+	}
+}
+
+// TestShared: processes that share a port also resume one another's sessions.
+func TestShared(t *testing.T) {
+	dir := t.TempDir()
+	if err := writeCerts(dir, []tlstest.KeyKind{tlstest.P256}); err != nil {
+		t.Fatal(err)
+	}
+	s := serving{stack: stackOSSL, way: byTicket, cert: filepath.Join(dir, "P256.pem"), key: filepath.Join(dir, "P256.key"),
+		shared: true}
+	first, err := s.listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := &tls.Config{RootCAs: tlstest.CA().Pool(), ServerName: serverName, ClientSessionCache: tls.NewLRUClientSessionCache(1)}
+	for i, l := range []net.Listener{first, nil} {
+		if l == nil { // closes the first one, after it shares its port
+			if l, err = s.listen(first.Addr().String()); err != nil {
+				t.Fatal(err)
+			}
+			first.Close()
+		}
+		defer l.Close()
+		wrap, err := s.open() // as another process does
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			if conn, err := l.Accept(); err == nil {
+				attend(wrap(conn), true)
+			}
+		}()
+		conn, err := tls.Dial("tcp", first.Addr().String(), config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fmt.Fprint(conn, "GET / HTTP/1.1\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Read(make([]byte, 4096)); err != nil { // and so the ticket
+			t.Fatal(err)
+		}
+		if resumed := conn.ConnectionState().DidResume; resumed != (i == 1) {
+			t.Errorf("connection %d: resumed is %v", i+1, resumed)
+		}
+		conn.Close()
+	}
+}
+
 // TestLegend checks that no line is wider than 100 columns.
 func TestLegend(t *testing.T) {
 	for _, ossl := range []string{"", "ossl"} {
 		r := &runner{programs: map[string]string{stackOSSL: ossl}, turn: time.Second, slack: 1, clients: 16, idle: 10_000}
-		for line := range strings.Lines(r.legend(15, 1<<63)) {
+		legend := r.legend(15, 1<<63)
+		r.processors = []int{1}
+		few := r.scaledLegend(15, 1<<63)
+		if !strings.Contains(few, "**1 processors show nothing") {
+			t.Errorf("one processor: %s", few)
+		}
+		for line := range strings.Lines(legend + few) {
 			if len(strings.TrimSuffix(line, "\n")) > 100 {
 				t.Errorf("%d columns: %s", len(line)-1, line)
 			}

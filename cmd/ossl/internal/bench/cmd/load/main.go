@@ -4,11 +4,12 @@
 // ci/serve-load install its needs and run it:
 //
 //	load -client PROGRAM [-nginx PROGRAM] [-variant NAME=PROGRAM]… [FLAGS]
+//	load -client PROGRAM -nginx PROGRAM -processors NUMBERS [FLAGS]
 //	load -client PROGRAM -nginx PROGRAM -ossl PROGRAM -stunnel PROGRAM … [FLAGS]
 //
 // The first form measures bare servers, which do nothing but TLS: ossl, crypto/tls, nginx, and other
-// builds of ossl. The second measures 'ossl serve' and 'ossl proxy', the same with --engine go,
-// nginx, stunnel and hitch.
+// builds of ossl. The second measures some of them on different numbers of processors (ci/scale). The
+// third measures 'ossl serve' and 'ossl proxy', the same with --engine go, nginx, stunnel and hitch.
 //
 // The machine's speed changes by the minute, and all servers run on the processors of their clients.
 // So all servers live at the same time and take turns, as package rounds describes.
@@ -70,12 +71,13 @@ func parse(args []string, usage io.Writer) (r *runner, f flags, err error) {
 		name, program, _ := strings.Cut(s, "=")
 		return r.addVariant(name, program)
 	})
+	set.Func("processors", "instead measure bare servers on these `numbers` of processors, as 1,2,4", r.setProcessors)
 	aa := set.Bool("aa", false, "measure this ossl twice")
 	set.IntVar(&f.rounds, "rounds", 7, "`rounds`, in which each server has one turn in each row")
 	set.DurationVar(&r.turn, "turn", time.Second, "the `time` of a turn; wrk's are of whole seconds, at least one")
 	set.DurationVar(&r.slack, "slack", 0,
 		"each row once more, with this timer `slack` of bare servers in Go: 'ossl serve' sets 2ms")
-	set.IntVar(&r.clients, "clients", 16, "`clients` at a time that make new connections")
+	set.IntVar(&r.clients, "clients", 16, "`clients` at a time that make new connections; with -processors, for each of them")
 	set.IntVar(&r.full, "full", 0, "at most so many new `connections` in a turn; 0 for no limit but the time")
 	set.IntVar(&r.resumed, "resumed", 0, "the same of resumed `connections`")
 	set.IntVar(&r.idle, "idle", 10_000, "idle `clients`")
@@ -89,6 +91,7 @@ func parse(args []string, usage io.Writer) (r *runner, f flags, err error) {
 	set.StringVar(&f.serve.way, "way", byTicket, "how the server resumes: ticket or id")
 	set.StringVar(&f.serve.cert, "cert", "", "the server's certificate `file`")
 	set.StringVar(&f.serve.key, "key", "", "the server's key `file`")
+	set.BoolVar(&f.serve.shared, "shared", false, "share the ports and the ticket key with other such servers")
 	set.StringVar(&f.serve.ports, "ports", "0,0", "the server's `ports`; the second is for connections with requests")
 	if err := set.Parse(args); err != nil {
 		return nil, f, err
@@ -104,6 +107,12 @@ func parse(args []string, usage io.Writer) (r *runner, f flags, err error) {
 		return nil, f, errors.New("a number is too small")
 	}
 	needed := []string{clientC}
+	if len(r.processors) > 0 {
+		if !r.bare() || r.slack > 0 || len(r.variants) > 0 || *aa {
+			return nil, f, errors.New("-processors can't be given with -ossl, -slack, -variant and -aa")
+		}
+		needed = append(needed, stackNginx)
+	}
 	if !r.bare() {
 		needed = append(needed, stackNginx, stackStunnel, stackHitch, wrk, h2load)
 	}
@@ -226,9 +235,13 @@ func (r *runner) measure(ctx context.Context, f flags) (err error) {
 	if r.bare() {
 		title, command, base = "Servers under load", "ci/handshake-cpu", "loaded-"
 	}
+	print := res.print
+	if len(r.processors) > 0 {
+		title, command, base, print = "Servers on many processors", "ci/scale", "scale-", res.printScaled
+	}
 	write := func(w io.Writer) {
 		fmt.Fprintf(w, "# %s, OpenSSL %s\n\n%s\n\n%s", title, version, names, r.legend(f.rounds, f.seed))
-		res.print(w)
+		print(w)
 		res.printMemory(w, memory, r)
 	}
 	if f.figures == "" {

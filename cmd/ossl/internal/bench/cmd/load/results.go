@@ -86,6 +86,9 @@ Ratios are of ossl's figure to the server's: above 1 ossl does more work, or tak
 time. %s
 
 `, n, r.turn, seed, rounds.Legend(n))
+	if len(r.processors) > 0 {
+		return r.scaledLegend(n, seed)
+	}
 	if r.bare() {
 		text += fmt.Sprintf(`- *Work* is connections, *1KB* with a request of 1 KB and its answer; only nginx parses requests.
   %d clients make them; each resumes its own last session.

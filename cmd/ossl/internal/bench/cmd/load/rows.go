@@ -27,6 +27,7 @@ const stackAgain = "ossl again"
 const (
 	loaded  = "loaded"         // bare: it does nothing but TLS
 	relaxed = "slack"          // the same, with a timer slack
+	scaled  = "scaled"         // the same, on a number of processors
 	files   = "files"          // ossl serve
 	tcp     = "TCP proxy"      // ossl proxy --to HOST:PORT
 	reverse = "HTTP proxy"     // ossl proxy --to http://HOST:PORT
@@ -41,6 +42,7 @@ const (
 
 // stacksOf are the servers that are compared in a role, in the order of the table.
 var stacksOf = map[string][]string{
+	scaled:  {stackOSSL, stackOneShard, stackProcesses, stackStd, stackNginx},
 	files:   {stackOSSL, stackGo, stackNginx},
 	tcp:     {stackOSSL, stackGo, stackStunnel, stackHitch},
 	reverse: {stackOSSL, stackGo, stackNginx},
@@ -67,14 +69,19 @@ type row struct {
 	key    tlstest.KeyKind
 
 	version string // of fresh: 1.2 or 1.3
-	kind    string // of fresh: none, full or resumed; with none it closes before the handshake
+	kind    string // of fresh: none, full, resumed or kept; with none it closes before the handshake
 	way     string // of fresh: of resumption
 
 	request int // of fresh and waits: the bytes of a request that each client has had answered; 0 for none
+
+	processors int // of scaled: those that the server and its clients run on
 }
 
 // String is the row's name, as "files: kept, HTTP/2" or "loaded 1.3 P256 full".
 func (r row) String() string {
+	if r.role == scaled {
+		return fmt.Sprintf("%s to %d: %s", r.role, r.processors, r.what)
+	}
 	if r.bare() {
 		return r.role + " " + r.what
 	}
@@ -82,14 +89,14 @@ func (r row) String() string {
 }
 
 // bare reports whether the row's servers do nothing but TLS.
-func (r row) bare() bool { return r.role == loaded || r.role == relaxed }
+func (r row) bare() bool { return r.role == loaded || r.role == relaxed || r.role == scaled }
 
 // perByte reports whether the row's work is counted in bytes, rather than in requests.
 func (r row) perByte() bool { return r.demand == large }
 
 // stacks returns the servers of a row, in the order of the table.
 func (r *runner) stacks(row row) []string {
-	if !row.bare() {
+	if !row.bare() || row.role == scaled {
 		return stacksOf[row.role]
 	}
 	stacks := append([]string{stackOSSL, stackStd}, r.variants...)
@@ -134,6 +141,8 @@ func bareRows(role string) []row {
 // allRows returns the rows in the order of the table.
 func (r *runner) allRows() []row {
 	switch {
+	case len(r.processors) > 0:
+		return scaledRows(r.processors)
 	case r.bare() && r.slack > 0:
 		return append(bareRows(loaded), bareRows(relaxed)...)
 	case r.bare():

@@ -31,6 +31,7 @@ type serverKey struct {
 	stack, role string
 	key         tlstest.KeyKind
 	way         string // of resumption
+	processors  int    // of scaled
 }
 
 // server names a row's server. nginx has no timer slack.
@@ -39,7 +40,7 @@ func (r row) server(stack string) serverKey {
 	if role == relaxed && stack == stackNginx {
 		role = loaded
 	}
-	return serverKey{stack, role, r.key, r.way}
+	return serverKey{stack, role, r.key, r.way, r.processors}
 }
 
 // A server is a process with its children.
@@ -49,6 +50,7 @@ type server struct {
 	requestPort string        // of a bare server, for connections with a request
 	log         string        // a file
 	end         chan struct{} // closed when the process has exited
+	others      []*server     // of stackProcesses, at the same ports
 }
 
 // A runner starts servers and clients.
@@ -61,6 +63,7 @@ type runner struct {
 	idle          int // clients
 	turn          time.Duration
 	slack         time.Duration // of the timers of relaxed servers
+	processors    []int         // numbers of them, for scaled rows; none for other rows
 	dir           string
 	backend       *server
 	servers       map[serverKey]*server
@@ -142,7 +145,12 @@ func (r *runner) start(k serverKey, clients int) (*server, error) {
 			return nil, err
 		}
 	}
-	name := fmt.Sprintf("%s-%s-%s-%s", k.stack, k.role, k.key, k.way)
+	return r.startAt(k, port, requestPort, clients, 0)
+}
+
+// startAt starts a server, or its further process of a number, at ports.
+func (r *runner) startAt(k serverKey, port, requestPort string, clients, number int) (*server, error) {
+	name := fmt.Sprintf("%s-%s-%s-%s-%d-%d", k.stack, k.role, k.key, k.way, k.processors, number)
 	name = strings.NewReplacer(" ", "-", ",", "", "/", "").Replace(name)
 	args, err := r.arguments(k, name, port, requestPort, clients+1000)
 	if err != nil {
@@ -157,6 +165,7 @@ func (r *runner) start(k serverKey, clients int) (*server, error) {
 	if r.librun != "" && k.role != backendRole {
 		program, args = r.librun, append([]string{program}, args...)
 	}
+	program, args = k.pin(program, args)
 	s := &server{cmd: exec.Command(program, args...), port: port, requestPort: requestPort, log: r.file(name + ".out"),
 		end: make(chan struct{})}
 	out, err := os.Create(s.log)
@@ -165,6 +174,7 @@ func (r *runner) start(k serverKey, clients int) (*server, error) {
 	}
 	defer out.Close()
 	s.cmd.Stdout, s.cmd.Stderr = out, out
+	s.cmd.Env = append(os.Environ(), k.environment()...)
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	slack := time.Duration(0) // the host's
 	if k.role == relaxed {
@@ -177,6 +187,15 @@ func (r *runner) start(k serverKey, clients int) (*server, error) {
 		_ = s.cmd.Wait() // a status is of little use: some servers exit by the signal
 		close(s.end)
 	}()
+	if k.stack == stackProcesses && number == 0 {
+		for i := 1; i < k.processors; i++ {
+			other, err := r.startAt(k, port, requestPort, clients, i)
+			if err != nil {
+				return nil, errors.Join(err, s.stop())
+			}
+			s.others = append(s.others, other)
+		}
+	}
 	if err := s.awaitStart(k); err != nil {
 		return nil, errors.Join(err, s.stop())
 	}
@@ -203,6 +222,9 @@ func (r *runner) arguments(k serverKey, name, port, requestPort string, connecti
 			stack = stackStd
 		}
 		args = []string{"-serve", stack, "-way", k.way, "-cert", base + ".pem", "-key", base + ".key"}
+		if k.stack == stackProcesses {
+			args = append(args, "-shared")
+		}
 		return append(args, "-ports", port+","+requestPort), nil
 	case k.stack == stackOSSL, k.stack == stackGo:
 		return r.osslArguments(k, port, backend, connections), nil
@@ -252,6 +274,9 @@ func (s *server) awaitStart(k serverKey) error {
 			return fmt.Errorf("the server has ended: %s", s.said())
 		default:
 		}
+		if k.stack == stackProcesses && !strings.HasSuffix(s.said(), listening) {
+			continue // another process may be the one that answers
+		}
 		conn, err := net.Dial("tcp", "127.0.0.1:"+s.port)
 		if err != nil {
 			continue
@@ -276,6 +301,8 @@ func processesOf(k serverKey) int {
 	switch {
 	case k.role == backendRole, k.role == loaded && k.stack == stackNginx:
 		return 2
+	case k.role == scaled && k.stack == stackNginx:
+		return 1 + k.processors
 	case k.stack == stackNginx, k.stack == stackHitch:
 		return 1 + workers
 	}
@@ -306,7 +333,13 @@ func (r *runner) sameLibrary(s *server) error {
 	return nil
 }
 
-func (s *server) processes() []string { return processes(s.cmd.Process.Pid) }
+func (s *server) processes() []string {
+	pids := processes(s.cmd.Process.Pid)
+	for _, other := range s.others {
+		pids = append(pids, other.processes()...)
+	}
+	return pids
+}
 
 // said returns the last part of the server's output.
 func (s *server) said() string {
@@ -329,6 +362,14 @@ func (s *server) used() (time.Duration, error) { return processorTime(s.processe
 
 // stop stops the server and waits for it.
 func (s *server) stop() error {
+	var errs []error
+	for _, other := range s.others {
+		errs = append(errs, other.stop())
+	}
+	return errors.Join(append(errs, s.stopFirst())...)
+}
+
+func (s *server) stopFirst() error {
 	select {
 	case <-s.end:
 		return nil

@@ -23,11 +23,12 @@ func (r *runner) visit(ctx context.Context, row row, server *server, ready func(
 	if row.kind == "resumed" {
 		most = r.resumed
 	}
-	args := []string{port, r.file("ca.pem"), row.version, row.way, strconv.Itoa(r.clients), row.kind, strconv.Itoa(row.request),
-		strconv.Itoa(most), strconv.Itoa(int(r.turn.Milliseconds()))}
+	args := []string{port, r.file("ca.pem"), row.version, row.way, strconv.Itoa(r.clientsOf(row)), row.kind,
+		strconv.Itoa(row.request), strconv.Itoa(most), strconv.Itoa(int(r.turn.Milliseconds()))}
 	ctx, cancel := context.WithTimeout(ctx, r.turn+patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, r.programs[clientC], args...)
+	program, args := row.server("").pin(r.programs[clientC], args)
+	cmd := exec.CommandContext(ctx, program, args...)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	stdin, err := cmd.StdinPipe()
