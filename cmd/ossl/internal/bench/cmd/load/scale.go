@@ -87,7 +87,7 @@ func (k serverKey) environment() []string {
 	case stackOneShard:
 		return []string{"OSSL_SHARDS=1"}
 	case stackProcesses:
-		return []string{"GOMAXPROCS=1"}
+		return []string{"GOMAXPROCS=1", "OSSL_SHARDS=1"}
 	}
 	return nil
 }
