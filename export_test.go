@@ -263,15 +263,20 @@ func AddPaused(n int32) (undo func()) {
 // MaxPaused is the bound on the handshakes that wait for Go.
 const MaxPaused = maxPaused
 
-// FillSteps takes all places of the gate for steps, until undo is called.
+// FillSteps takes all places of the gate for steps, until undo is called. It waits for those that other
+// handshakes have.
 func FillSteps() (undo func()) {
-	n := 0
-	for ; steps().Free() > 0; n++ {
-		_ = steps().Enter(nil, nil)
+	g, places := stepGate(), stepPlaces()
+	sizeSteps(g)
+	for range places {
+		_ = g.Enter(nil, func(ready <-chan struct{}) error {
+			<-ready
+			return nil
+		})
 	}
 	return func() {
-		for range n {
-			steps().Leave(nil)
+		for range places {
+			g.Leave(nil)
 		}
 	}
 }

@@ -29,8 +29,10 @@ func steps() *gate.Gate {
 	return g
 }
 
+func stepPlaces() int { return 4 * runtime.GOMAXPROCS(0) }
+
 func sizeSteps(g *gate.Gate) {
-	places := 4 * runtime.GOMAXPROCS(0)
+	places := stepPlaces()
 	if g.Resize(places) {
 		libssl.KeepStacks(places) // so many steps may end at the same time
 	}
