@@ -235,7 +235,7 @@ func TestKernelTLSBrokenFiles(t *testing.T) {
 				t.Error(err)
 			}
 		}},
-		"write timeout":   {timeout: 500 * time.Millisecond},
+		"write timeout":   {timeout: 3 * time.Second}, // an emulated kernel is slow
 		"the client ends": {during: func(_ *testing.T, _ *os.File, resp *http.Response) { _ = resp.Body.Close() }},
 	} {
 		t.Run(name, func(t *testing.T) {
