@@ -93,6 +93,7 @@ const headers = `
 #include <openssl/core_dispatch.h>
 #include <openssl/core_names.h>
 #include <openssl/core_object.h>
+#include <openssl/decoder.h>
 #include <openssl/provider.h>
 #endif
 #define SAME(text, condition) _Static_assert(condition, text)

@@ -11,7 +11,7 @@ import (
 type Limits struct {
 	Connections       int     `toml:"connections"`      // open at a time
 	PerAddress        int     `toml:"per-address"`      // open at a time from one address; 0 for no bound
-	Handshakes        int     `toml:"handshakes"`       // of clients, at a time; 0 for those that a quarter of the memory suffices for
+	Handshakes        int     `toml:"handshakes"`       // of clients, at a time; 0 for a bound by the memory
 	Rate              float64 `toml:"rate"`             // new connections a second; 0 for no bound
 	RatePerSource     float64 `toml:"address-rate"`     // the same from one address
 	HeaderBytes       int     `toml:"header-bytes"`     // of a request's header
