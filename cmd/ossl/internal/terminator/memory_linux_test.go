@@ -3,6 +3,7 @@ package terminator_test
 import (
 	"math"
 	"os"
+	"syscall"
 	"testing"
 
 	"github.com/ossl-go/ossl/cmd/ossl/internal/terminator"
@@ -23,14 +24,24 @@ func TestGroupMemory(t *testing.T) {
 		"the outer one is less": {map[string]string{"/proc/self/cgroup": "0::/b/c\n", mount + "/b/c/memory.max": "max\n",
 			mount + "/b/memory.max": "512\n"}, 512},
 	} {
-		got := terminator.GroupMemory(func(name string) ([]byte, error) {
+		got, err := terminator.GroupMemory(func(name string) ([]byte, error) {
 			if text, ok := c.files[name]; ok {
 				return []byte(text), nil
 			}
 			return nil, os.ErrNotExist
 		})
-		if got != c.want {
-			t.Errorf("%s: %d, want %d", name, got, c.want)
+		if got != c.want || err != nil {
+			t.Errorf("%s: %d, %v, want %d", name, got, err, c.want)
+		}
+	}
+	for _, unreadable := range []string{"/proc/self/cgroup", mount + "/a/memory.max"} {
+		if got, err := terminator.GroupMemory(func(name string) ([]byte, error) {
+			if name == unreadable {
+				return nil, syscall.EMFILE
+			}
+			return []byte("0::/a\n"), nil
+		}); err == nil {
+			t.Errorf("%s can't be read: %d", unreadable, got)
 		}
 	}
 }
