@@ -2,6 +2,7 @@ package ossl
 
 import (
 	"bytes"
+	"context"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -12,6 +13,7 @@ import (
 	"encoding/asn1"
 	"errors"
 	"fmt"
+	"io"
 	"reflect"
 	"slices"
 	"sync"
@@ -211,6 +213,19 @@ func schemesKey(schemes []tls.SignatureScheme) string {
 func canCompare(k any) (ok bool) {
 	defer func() { _ = recover() }()
 	return k == k
+}
+
+// A ContextSigner is a [crypto.Signer] whose signatures can be given up, such as a client of a key
+// management service (go.dev/issue/56508). If the PrivateKey of a [tls.Certificate] implements it,
+// handshakes call SignContext in place of Sign. Otherwise SignContext is like Sign: digest is the
+// message itself if opts has no hash function.
+//
+// ctx has the values of the context of HandshakeContext, and is cancelled as soon as the handshake
+// can't succeed any more: when that context is done, a deadline passes, Close is called, or the peer
+// hangs up. [context.Cause] returns which it was.
+type ContextSigner interface {
+	crypto.Signer
+	SignContext(ctx context.Context, rand io.Reader, digest []byte, opts crypto.SignerOpts) (signature []byte, err error)
 }
 
 // newCredential converts cert, and sets its Leaf. Its errors describe the problem; the caller adds

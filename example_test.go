@@ -2,6 +2,7 @@ package ossl_test
 
 import (
 	"context"
+	"crypto"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"time"
 
 	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/internal/tlstest"
@@ -256,4 +258,32 @@ func ExampleFailureOf() {
 	// peer_closed
 	// timeout
 	// certificate_untrusted
+}
+
+// A remoteKey signs by a key management service.
+type remoteKey struct {
+	crypto.Signer // its public key; here, the service is in the process
+	hangs         bool
+}
+
+func (k *remoteKey) SignContext(ctx context.Context, rand io.Reader, digest []byte, opts crypto.SignerOpts) ([]byte, error) {
+	if k.hangs {
+		<-ctx.Done() // as a request to the service does
+		return nil, context.Cause(ctx)
+	}
+	return k.Sign(rand, digest, opts)
+}
+
+// The service hangs, and the handshake's deadline ends the request.
+func ExampleContextSigner() {
+	cert := tlstest.ServerCert(tlstest.P256)
+	cert.PrivateKey = &remoteKey{cert.PrivateKey.(crypto.Signer), true}
+	client, server := tlstest.Loopback()
+	go ossl.Client(client, &tls.Config{RootCAs: tlstest.CA().Pool(), ServerName: tlstest.ServerName}).Handshake()
+
+	conn := ossl.Server(server, &tls.Config{Certificates: []tls.Certificate{cert}})
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(100 * time.Millisecond))
+	fmt.Println(conn.Handshake())
+	// Output: i/o timeout
 }

@@ -2,11 +2,13 @@ package ossl
 
 import (
 	"bytes"
+	"context"
 	"crypto"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/ossl-go/ossl/internal/heldkey"
 	"github.com/ossl-go/ossl/internal/libssl"
@@ -128,11 +130,30 @@ func (h *handshake) sign() error {
 	if err := h.withSSL(func(ssl *libssl.Conn) { request = ssl.SignRequest() }); err != nil {
 		return err
 	}
-	signature, err := request.Sign()
+	signature, err := h.signature(request)
 	if err != nil {
+		if request.TakesContext() {
+			if err := h.ended(); err != nil { // the cause
+				return err
+			}
+		}
 		h.refused = h.signFailed(err) // without a signature, the next step is fatal
 	}
 	return h.withSSL(func(ssl *libssl.Conn) { ssl.SetSignature(signature) })
+}
+
+// signature calls the signer, a ContextSigner with a context that ends with the handshake.
+func (h *handshake) signature(request *libssl.SignRequest) ([]byte, error) {
+	if !request.TakesContext() {
+		return request.Sign(h.ctx)
+	}
+	ctx, cancel := context.WithCancelCause(h.callbackContext())
+	var watch sync.WaitGroup
+	signed := make(chan struct{})
+	watch.Go(func() { cancel(h.wait(signed)) })
+	defer watch.Wait() // also if the signer panics: the next step must not meet it
+	defer close(signed)
+	return request.Sign(ctx)
 }
 
 // signFailed returns crypto/tls's error and alert for a failure to sign.

@@ -12,7 +12,7 @@ import (
 func TestMain(m *testing.M) {
 	ossltest.Main(m, []ossltest.Exception{
 		{Tests: "TestFIPS.*", Reason: "they are run by themselves, with crypto/tls outside of its FIPS mode"},
-		{Tests: "TestThousandSlowSigners|TestSigner.*", Reason: "keys that are a crypto.Signer are refused"},
+		{Tests: "TestThousandSlowSigners|TestSigner.*|ExampleContextSigner", Reason: "keys that are a crypto.Signer are refused"},
 		{Tests: "TestKey.*", Reason: "so are keys that OpenSSL has loaded outside of the module"},
 		{Tests: "TestAllocations", Reason: "every chain is verified by the module"},
 		{Tests: "TestNotTakenOver|TestOmitted", Reason: "the suites are refused by name"},

@@ -67,7 +67,7 @@ func TestPausedOnAnotherThread(t *testing.T) {
 			go func() {
 				runtime.LockOSThread()
 				defer runtime.UnlockOSThread()
-				sig, err := e.conn.SignRequest().Sign()
+				sig, err := e.conn.SignRequest().Sign(t.Context())
 				if err == nil {
 					e.conn.SetSignature(sig)
 					err = e.handshake()
@@ -121,7 +121,7 @@ func TestPausedIsFreed(t *testing.T) {
 					t.Error("a handshake without a signature succeeds")
 				}
 			case 2:
-				sig, err := e.conn.SignRequest().Sign()
+				sig, err := e.conn.SignRequest().Sign(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -1,6 +1,7 @@
 package libssl
 
 import (
+	"context"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -11,6 +12,7 @@ import (
 	_ "crypto/sha512"
 	"errors"
 	"fmt"
+	"io"
 )
 
 // A SignRequest is a handshake's request for a signature. It may be used after its connection was
@@ -22,6 +24,12 @@ type SignRequest struct {
 	digested  bool
 	tbs       []byte // the signer may keep it
 	max       int    // the longest signature allowed, in bytes
+}
+
+// A contextSigner is an ossl.ContextSigner.
+type contextSigner interface {
+	crypto.Signer
+	SignContext(ctx context.Context, rand io.Reader, digest []byte, opts crypto.SignerOpts) ([]byte, error)
 }
 
 // The algorithms, by signer.h's numbers.
@@ -50,8 +58,14 @@ func checkSigner(signer crypto.Signer, version uint64) error {
 	return fmt.Errorf("a crypto.Signer with a public key of type %T is not supported", signer.Public())
 }
 
-// Sign returns the signer's signature.
-func (r *SignRequest) Sign() ([]byte, error) {
+// TakesContext reports whether the signer is an ossl.ContextSigner.
+func (r *SignRequest) TakesContext() bool {
+	_, ok := r.signer.(contextSigner)
+	return ok
+}
+
+// Sign returns the signer's signature. Only an ossl.ContextSigner gets ctx.
+func (r *SignRequest) Sign(ctx context.Context) ([]byte, error) {
 	if r.signer == nil {
 		return nil, errors.New("the crypto.Signer no longer exists")
 	}
@@ -65,13 +79,7 @@ func (r *SignRequest) Sign() ([]byte, error) {
 	default:
 		return nil, fmt.Errorf("unknown signature algorithm %d", r.algorithm)
 	}
-	var sig []byte
-	var err error
-	if r.digested {
-		sig, err = r.signer.Sign(rand.Reader, r.tbs, opts)
-	} else {
-		sig, err = crypto.SignMessage(r.signer, rand.Reader, r.tbs, opts)
-	}
+	sig, err := r.signature(ctx, opts)
 	switch {
 	case err != nil:
 		return nil, err
@@ -81,4 +89,21 @@ func (r *SignRequest) Sign() ([]byte, error) {
 		return nil, fmt.Errorf("crypto.Signer returned a signature of %d bytes, but its key makes at most %d", len(sig), r.max)
 	}
 	return sig, nil
+}
+
+func (r *SignRequest) signature(ctx context.Context, opts crypto.SignerOpts) ([]byte, error) {
+	signer, ok := r.signer.(contextSigner)
+	switch digest := r.tbs; {
+	case !ok && r.digested:
+		return r.signer.Sign(rand.Reader, digest, opts)
+	case !ok:
+		return crypto.SignMessage(r.signer, rand.Reader, r.tbs, opts)
+	default:
+		if hash := opts.HashFunc(); !r.digested && hash != 0 {
+			h := hash.New()
+			h.Write(r.tbs)
+			digest = h.Sum(nil)
+		}
+		return signer.SignContext(ctx, rand.Reader, digest, opts)
+	}
 }

@@ -4,6 +4,7 @@ package libssl_test
 
 import (
 	"bytes"
+	"context"
 	"crypto"
 	"crypto/rand"
 	"crypto/tls"
@@ -109,7 +110,7 @@ func (e *endpoint) handshake() error {
 			e.conn.SetVerdict(libssl.VerdictOK)
 		case libssl.NeedSign:
 			request := e.conn.SignRequest()
-			sig, err := request.Sign()
+			sig, err := request.Sign(context.Background())
 			if err != nil {
 				e.told.err = err
 			}
