@@ -38,6 +38,9 @@ func SetHelloRetry(state *tls.ConnectionState, retried bool) { stateHelloRetry.s
 // SetLocalCertificate sets state.LocalCertificate, if this Go version has the field.
 func SetLocalCertificate(state *tls.ConnectionState, chain [][]byte) { stateLocal.set(state, chain) }
 
+// LocalCertificate returns the field that SetLocalCertificate sets, or nil.
+func LocalCertificate(state *tls.ConnectionState) [][]byte { return stateLocal.get(state) }
+
 // A field is a field of type F in a struct of type T. It is looked up once: the lookup takes longer
 // than everything that a handshake does with the field.
 type field[T, F any] struct {
@@ -52,6 +55,14 @@ func fieldOf[T, F any](name string) field[T, F] {
 		return field[T, F]{}
 	}
 	return field[T, F]{offset: f.Offset, ok: true}
+}
+
+// get returns the field of object, or the zero value if T lacks the field.
+func (f field[T, F]) get(object *T) (value F) {
+	if f.ok {
+		value = *(*F)(unsafe.Add(unsafe.Pointer(object), f.offset))
+	}
+	return value
 }
 
 // set sets the field of object. It does nothing if T lacks the field.
