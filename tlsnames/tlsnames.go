@@ -132,9 +132,12 @@ var cipherWords = strings.NewReplacer("AES_", "AES", "CAMELLIA_", "CAMELLIA", "A
 	"DES_CBC", "DES-CBC", "IDEA_CBC", "IDEA-CBC", "RC4_128", "RC4", "_CBC_", "-", "CCM_8", "CCM8",
 	"POLY1305_SHA256", "POLY1305", "_", "-")
 
+// pskCipherWords are the same of suites with pre-shared keys, which say CBC.
+var pskCipherWords = strings.NewReplacer("AES_", "AES", "CCM_8", "CCM8", "POLY1305_SHA256", "POLY1305", "_", "-")
+
 // OpenSSLSuite returns OpenSSL's name of a cipher suite, from IANA's: openssl-ciphers(1). It is ""
 // for the suites that use Camellia with GCM or ARIA with CBC, which no OpenSSL has, and for TLS 1.2
-// suites with other key exchanges than RSA, DHE and ECDHE.
+// suites with other key exchanges than RSA, DHE, ECDHE, and PSK and ECDHE_PSK with AES or ChaCha20.
 func OpenSSLSuite(name string) string {
 	exchange, cipher, ok := strings.Cut(strings.TrimPrefix(name, "TLS_"), "_WITH_")
 	if !ok {
@@ -148,6 +151,11 @@ func OpenSSLSuite(name string) string {
 			exchange = "ECDHE" // ECDHE-ARIA128-GCM-SHA256
 		}
 		exchange = strings.ReplaceAll(exchange, "_", "-") + "-"
+	case "PSK", "ECDHE_PSK":
+		if !strings.HasPrefix(cipher, "AES_") && !strings.HasPrefix(cipher, "CHACHA20_") {
+			return ""
+		}
+		return strings.ReplaceAll(exchange, "_", "-") + "-" + pskCipherWords.Replace(cipher)
 	default:
 		return ""
 	}

@@ -87,7 +87,12 @@ func TestOpenSSLSuite(t *testing.T) {
 		"TLS_DHE_RSA_WITH_CAMELLIA_256_CBC_SHA256":    "DHE-RSA-CAMELLIA256-SHA256",
 		"TLS_DHE_RSA_WITH_CAMELLIA_256_GCM_SHA384":    "",
 		"TLS_ECDHE_RSA_WITH_ARIA_128_CBC_SHA256":      "",
-		"TLS_PSK_WITH_AES_128_CBC_SHA":                "",
+		"TLS_PSK_WITH_AES_128_CBC_SHA256":             "PSK-AES128-CBC-SHA256",
+		"TLS_PSK_WITH_AES_128_CCM_8":                  "PSK-AES128-CCM8",
+		"TLS_ECDHE_PSK_WITH_AES_256_CBC_SHA384":       "ECDHE-PSK-AES256-CBC-SHA384",
+		"TLS_ECDHE_PSK_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-PSK-CHACHA20-POLY1305",
+		"TLS_PSK_WITH_CAMELLIA_128_CBC_SHA256":        "",
+		"TLS_DHE_PSK_WITH_AES_128_CBC_SHA":            "",
 	} {
 		if got := tlsnames.OpenSSLSuite(name); got != want {
 			t.Errorf("%s is %q, not %q", name, got, want)
