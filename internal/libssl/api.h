@@ -270,6 +270,26 @@ typedef struct SHA512state_st SHA512_CTX;
 	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_set_num_tickets, (SSL *s, size_t num_tickets)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_set_session, (SSL *to, SSL_SESSION *session)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_in_init, (const SSL *s)) \
+	/* Pre-shared keys: SSL_CTX_set_psk_find_session_callback(3), SSL_CTX_set_psk_use_session_callback(3),
+	 * SSL_CTX_set_psk_client_callback(3), SSL_SESSION_set1_id(3) */ \
+	X(SSL, OSSL_V1_1_1, REQUIRED, void, SSL_set_psk_find_session_callback, \
+		(SSL *s, int (*cb)(SSL *, const unsigned char *, size_t, SSL_SESSION **))) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, void, SSL_set_psk_use_session_callback, \
+		(SSL *s, int (*cb)(SSL *, const EVP_MD *, const unsigned char **, size_t *, SSL_SESSION **))) \
+	X(SSL, OSSL_V1_1_1, OPTIONAL, void, SSL_set_psk_client_callback, \
+		(SSL *s, unsigned int (*cb)(SSL *, const char *, char *, unsigned int, unsigned char *, unsigned int))) \
+	X(SSL, OSSL_V1_1_1, OPTIONAL, void, SSL_set_psk_server_callback, \
+		(SSL *s, unsigned int (*cb)(SSL *, const char *, unsigned char *, unsigned int))) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_set_ciphersuites, (SSL *s, const char *str)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_set_cipher_list, (SSL *s, const char *str)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, const SSL_CIPHER *, SSL_CIPHER_find, (SSL *ssl, const unsigned char *ptr)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_CIPHER_get_auth_nid, (const SSL_CIPHER *c)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, SSL_SESSION *, SSL_SESSION_new, (void)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_SESSION_set1_master_key, (SSL_SESSION *sess, const unsigned char *in, size_t len)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_SESSION_set1_id_context, \
+		(SSL_SESSION *s, const unsigned char *sid_ctx, unsigned int sid_ctx_len)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_SESSION_set_cipher, (SSL_SESSION *s, const SSL_CIPHER *cipher)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_SESSION_set_protocol_version, (SSL_SESSION *s, int version)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, long, SSL_CTX_set_timeout, (SSL_CTX *ctx, long t)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, void, SSL_SESSION_free, (SSL_SESSION *ses)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, const unsigned char *, SSL_SESSION_get_id, (const SSL_SESSION *s, unsigned int *len)) \
@@ -766,6 +786,7 @@ typedef struct SHA512state_st SHA512_CTX;
 	K(OSSL_V1_1_1, NID_sha256, 672) \
 	K(OSSL_V1_1_1, NID_sha384, 673) \
 	K(OSSL_V1_1_1, NID_sha512, 674) \
+	K(OSSL_V1_1_1, NID_auth_psk, 1048) \
 	/* Certificates with ML-DSA signatures */ \
 	K(OSSL_V3_5, NID_ML_DSA_44, 1457) \
 	K(OSSL_V3_5, NID_ML_DSA_65, 1458) \

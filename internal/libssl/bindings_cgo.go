@@ -57,6 +57,8 @@ package libssl
 #cgo nocallback ossl_ctx_check_cred
 #cgo noescape ossl_conn_use_cred
 #cgo nocallback ossl_conn_use_cred
+#cgo noescape ossl_conn_use_psk
+#cgo nocallback ossl_conn_use_psk
 #cgo noescape ossl_key_public
 #cgo nocallback ossl_key_public
 #cgo noescape ossl_key_sign
@@ -204,15 +206,19 @@ func c_ossl_conn_skip(conn *c_ossl_conn, sealing c_int, seq c_uint64_t) c_int {
 	return C.ossl_conn_skip(conn, sealing, seq)
 }
 func c_ossl_conn_start(ctx *c_ossl_ctx, as_is, server c_int, server_name *c_char, session *c_uint8_t,
-	session_len c_size_t, may_ask c_int, conn **c_ossl_conn, errors *c_ulong, in *c_uint8_t, in_len c_size_t,
-	out *c_uint8_t, out_cap c_size_t) c_ossl_step {
-	return C.ossl_conn_start(ctx, as_is, server, server_name, session, session_len, may_ask, conn, errors, in, in_len, out, out_cap)
+	session_len c_size_t, psk *c_uint8_t, psk_len c_size_t, may_ask c_int, conn **c_ossl_conn, errors *c_ulong, in *c_uint8_t,
+	in_len c_size_t, out *c_uint8_t, out_cap c_size_t) c_ossl_step {
+	return C.ossl_conn_start(ctx, as_is, server, server_name, session, session_len, psk, psk_len, may_ask, conn, errors, in, in_len,
+		out, out_cap)
 }
 func c_ossl_conn_update(conn *c_ossl_traffic, sealing c_int) c_int {
 	return C.ossl_conn_update(conn, sealing)
 }
 func c_ossl_conn_use_cred(conn *c_ossl_conn, cred *c_ossl_cred) c_int {
 	return C.ossl_conn_use_cred(conn, cred)
+}
+func c_ossl_conn_use_psk(conn *c_ossl_conn, packed *c_uint8_t, n c_size_t) c_int {
+	return C.ossl_conn_use_psk(conn, packed, n)
 }
 func c_ossl_conn_write(conn *c_ossl_conn, src *c_uint8_t, n c_size_t, out *c_uint8_t, out_cap, payload,
 	first c_size_t) c_ossl_step {

@@ -7,7 +7,7 @@ package libssl
 import "unsafe"
 
 // sourceHash is the SHA-256 hash of the C sources and of bindings_cgo.go.
-const sourceHash = "f8ca50f2c0cf7740faa082d77b141172682af5b1d444c75fb98541647c135e5a"
+const sourceHash = "0c38685aa6ec818e2ad0d8463fe996408ba9d949490a7bc856e557aa4b014f4d"
 
 const (
 	c_OSSL_DROPPED_BEHIND    = 0x62
@@ -101,11 +101,15 @@ type c_ossl_conn struct {
 	lookup                 *c_uint8_t
 	lookup_len             c_size_t
 	single_use             c_int32_t
+	offers_tls13           c_int32_t
+	psk_offer              *c_uint8_t
+	psk_offer_len          c_size_t
 	sessions               *c_uint8_t
 	sessions_len           c_size_t
 	server_name            *c_uint8_t
 	server_name_len        c_size_t
 	resumed                c_int32_t
+	psk                    c_int32_t
 	extended_master_secret c_int32_t
 	hello_len              c_int32_t
 	useless                c_int32_t
@@ -192,6 +196,7 @@ type c_ossl_facts struct {
 	resumed                c_uint8_t
 	hello_retry            c_uint8_t
 	extended_master_secret c_uint8_t
+	psk                    c_uint8_t
 	taken_over             c_uint8_t
 	deferred               c_uint8_t
 	local_finished_len     c_uint8_t
@@ -278,6 +283,11 @@ type c_ossl_ctx_params struct {
 	alpn            *c_uint8_t
 	alpn_len        c_size_t
 	alpn_by_client  c_uint8_t
+	psk_list        *c_char
+	psk_client_list *c_char
+	psk_suites      [2]*c_char
+	psk_hello       c_uint8_t
+	psk_without_dhe c_uint8_t
 	before          *c_struct_ossl_ctx
 	shards          c_int32_t
 	shard           c_int32_t
@@ -327,40 +337,45 @@ type c_struct_ossl_cred struct {
 }
 
 type c_struct_ossl_ctx struct {
-	refs           c_int
-	ssl            *c_struct_ssl_ctx_st
-	lib            *c_struct_ossl_lib_ctx_st
-	slim           *c_struct_ossl_lib_ctx_st
-	shard          c_int
-	shards         c_int
-	parts          [32]*c_struct_ossl_ctx
-	is_part        c_uint8_t
-	used           c_uint8_t
-	cred           *c_struct_ossl_cred
-	cas            *c_struct_stack_st
-	sigalgs        *c_char
-	client_sigalgs *c_char
-	alpn           *c_uint8_t
-	alpn_len       c_size_t
-	client_auth    c_int
-	want_hello     c_uint8_t
-	want_cert      c_uint8_t
-	want_keylog    c_uint8_t
-	want_trace     c_uint8_t
-	verify_pauses  c_uint8_t
-	direct_records c_uint8_t
-	seal_refusals  c_uint8_t
-	alpn_by_client c_uint8_t
-	observes       c_uint8_t
-	algorithms     c_algorithms
-	tickets        c_uint8_t
-	cached         c_uint8_t
-	tickets13      c_uint8_t
-	keep_sessions  c_uint8_t
-	max_tls13      c_uint8_t
-	policy         [32]c_uint8_t
-	ring           *c_struct_ticket_ring
-	binding_hash   *c_struct_evp_md_st
+	refs            c_int
+	ssl             *c_struct_ssl_ctx_st
+	lib             *c_struct_ossl_lib_ctx_st
+	slim            *c_struct_ossl_lib_ctx_st
+	shard           c_int
+	shards          c_int
+	parts           [32]*c_struct_ossl_ctx
+	is_part         c_uint8_t
+	used            c_uint8_t
+	cred            *c_struct_ossl_cred
+	cas             *c_struct_stack_st
+	sigalgs         *c_char
+	client_sigalgs  *c_char
+	alpn            *c_uint8_t
+	alpn_len        c_size_t
+	client_auth     c_int
+	want_hello      c_uint8_t
+	want_cert       c_uint8_t
+	want_keylog     c_uint8_t
+	want_trace      c_uint8_t
+	verify_pauses   c_uint8_t
+	direct_records  c_uint8_t
+	seal_refusals   c_uint8_t
+	alpn_by_client  c_uint8_t
+	observes        c_uint8_t
+	algorithms      c_algorithms
+	tickets         c_uint8_t
+	cached          c_uint8_t
+	tickets13       c_uint8_t
+	keep_sessions   c_uint8_t
+	max_tls13       c_uint8_t
+	policy          [32]c_uint8_t
+	psk_list        *c_char
+	psk_client_list *c_char
+	psk_suites      [2]*c_char
+	psk_hello       c_uint8_t
+	psk_without_dhe c_uint8_t
+	ring            *c_struct_ticket_ring
+	binding_hash    *c_struct_evp_md_st
 }
 
 type c_struct_ossl_key struct{}
@@ -398,7 +413,7 @@ type c_ushort uint16
 type c_void [0]byte
 
 // functions is the number of the object's functions.
-const functions = 105
+const functions = 106
 
 type frame0[R any] struct {
 	_ [0]uint64
@@ -526,7 +541,7 @@ type frame11[P0, P1, P2, P3, P4, P5, P6, P7, P8, P9, P10, R any] struct {
 	r   R
 }
 
-type frame13[P0, P1, P2, P3, P4, P5, P6, P7, P8, P9, P10, P11, P12, R any] struct {
+type frame15[P0, P1, P2, P3, P4, P5, P6, P7, P8, P9, P10, P11, P12, P13, P14, R any] struct {
 	p0  P0
 	p1  P1
 	p2  P2
@@ -540,6 +555,8 @@ type frame13[P0, P1, P2, P3, P4, P5, P6, P7, P8, P9, P10, P11, P12, R any] struc
 	p10 P10
 	p11 P11
 	p12 P12
+	p13 P13
+	p14 P14
 	_   [0]uint64
 	r   R
 }
@@ -736,8 +753,8 @@ func c_ossl_conn_skip(p0 *c_ossl_conn, p1 c_int, p2 c_uint64_t) c_int {
 	return a.r
 }
 
-func c_ossl_conn_start(p0 *c_struct_ossl_ctx, p1 c_int, p2 c_int, p3 *c_char, p4 *c_uint8_t, p5 c_size_t, p6 c_int, p7 **c_ossl_conn, p8 *c_ulong, p9 *c_uint8_t, p10 c_size_t, p11 *c_uint8_t, p12 c_size_t) c_ossl_step {
-	a := frame13[*c_struct_ossl_ctx, c_int, c_int, *c_char, *c_uint8_t, c_size_t, c_int, **c_ossl_conn, *c_ulong, *c_uint8_t, c_size_t, *c_uint8_t, c_size_t, c_ossl_step]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5, p6: p6, p7: p7, p8: p8, p9: p9, p10: p10, p11: p11, p12: p12}
+func c_ossl_conn_start(p0 *c_struct_ossl_ctx, p1 c_int, p2 c_int, p3 *c_char, p4 *c_uint8_t, p5 c_size_t, p6 *c_uint8_t, p7 c_size_t, p8 c_int, p9 **c_ossl_conn, p10 *c_ulong, p11 *c_uint8_t, p12 c_size_t, p13 *c_uint8_t, p14 c_size_t) c_ossl_step {
+	a := frame15[*c_struct_ossl_ctx, c_int, c_int, *c_char, *c_uint8_t, c_size_t, *c_uint8_t, c_size_t, c_int, **c_ossl_conn, *c_ulong, *c_uint8_t, c_size_t, *c_uint8_t, c_size_t, c_ossl_step]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5, p6: p6, p7: p7, p8: p8, p9: p9, p10: p10, p11: p11, p12: p12, p13: p13, p14: p14}
 	call(29, unsafe.Pointer(&a))
 	return a.r
 }
@@ -754,15 +771,21 @@ func c_ossl_conn_use_cred(p0 *c_ossl_conn, p1 *c_struct_ossl_cred) c_int {
 	return a.r
 }
 
+func c_ossl_conn_use_psk(p0 *c_ossl_conn, p1 *c_uint8_t, p2 c_size_t) c_int {
+	a := frame3[*c_ossl_conn, *c_uint8_t, c_size_t, c_int]{p0: p0, p1: p1, p2: p2}
+	call(32, unsafe.Pointer(&a))
+	return a.r
+}
+
 func c_ossl_conn_write(p0 *c_ossl_conn, p1 *c_uint8_t, p2 c_size_t, p3 *c_uint8_t, p4 c_size_t, p5 c_size_t, p6 c_size_t) c_ossl_step {
 	a := frame7[*c_ossl_conn, *c_uint8_t, c_size_t, *c_uint8_t, c_size_t, c_size_t, c_size_t, c_ossl_step]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5, p6: p6}
-	call(32, unsafe.Pointer(&a))
+	call(33, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_cred_free(p0 *c_struct_ossl_cred) {
 	a := frame1[*c_struct_ossl_cred, struct{}]{p0: p0}
-	call(33, unsafe.Pointer(&a))
+	call(34, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -770,7 +793,7 @@ func c_ossl_cred_free(p0 *c_struct_ossl_cred) {
 
 func c_ossl_cred_new(p0 c_int, p1 *c_uint8_t, p2 c_size_t, p3 *c_uint8_t, p4 c_size_t, p5 *c_char, p6 *c_uint8_t, p7 c_size_t, p8 *c_uint8_t, p9 c_size_t, p10 *c_ulong) *c_struct_ossl_cred {
 	a := frame11[c_int, *c_uint8_t, c_size_t, *c_uint8_t, c_size_t, *c_char, *c_uint8_t, c_size_t, *c_uint8_t, c_size_t, *c_ulong, *c_struct_ossl_cred]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5, p6: p6, p7: p7, p8: p8, p9: p9, p10: p10}
-	call(34, unsafe.Pointer(&a))
+	call(35, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped, escaped, escaped, escaped = unsafe.Pointer(p1), unsafe.Pointer(p3), unsafe.Pointer(p5), unsafe.Pointer(p6), unsafe.Pointer(p8), unsafe.Pointer(p10)
 	}
@@ -779,7 +802,7 @@ func c_ossl_cred_new(p0 c_int, p1 *c_uint8_t, p2 c_size_t, p3 *c_uint8_t, p4 c_s
 
 func c_ossl_cred_new_key(p0 *c_uint8_t, p1 c_size_t, p2 *c_struct_ossl_key, p3 *c_char, p4 *c_uint8_t, p5 c_size_t, p6 *c_uint8_t, p7 c_size_t, p8 *c_ulong) *c_struct_ossl_cred {
 	a := frame9[*c_uint8_t, c_size_t, *c_struct_ossl_key, *c_char, *c_uint8_t, c_size_t, *c_uint8_t, c_size_t, *c_ulong, *c_struct_ossl_cred]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5, p6: p6, p7: p7, p8: p8}
-	call(35, unsafe.Pointer(&a))
+	call(36, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped, escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p2), unsafe.Pointer(p3), unsafe.Pointer(p4), unsafe.Pointer(p6), unsafe.Pointer(p8)
 	}
@@ -788,7 +811,7 @@ func c_ossl_cred_new_key(p0 *c_uint8_t, p1 c_size_t, p2 *c_struct_ossl_key, p3 *
 
 func c_ossl_cred_new_signer(p0 *c_uint8_t, p1 c_size_t, p2 c_uintptr_t, p3 *c_char, p4 *c_uint8_t, p5 c_size_t, p6 *c_uint8_t, p7 c_size_t, p8 *c_ulong) *c_struct_ossl_cred {
 	a := frame9[*c_uint8_t, c_size_t, c_uintptr_t, *c_char, *c_uint8_t, c_size_t, *c_uint8_t, c_size_t, *c_ulong, *c_struct_ossl_cred]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5, p6: p6, p7: p7, p8: p8}
-	call(36, unsafe.Pointer(&a))
+	call(37, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p3), unsafe.Pointer(p4), unsafe.Pointer(p6), unsafe.Pointer(p8)
 	}
@@ -797,7 +820,7 @@ func c_ossl_cred_new_signer(p0 *c_uint8_t, p1 c_size_t, p2 c_uintptr_t, p3 *c_ch
 
 func c_ossl_cred_set_identity(p0 *c_struct_ossl_cred, p1 *c_uint8_t) {
 	a := frame2[*c_struct_ossl_cred, *c_uint8_t, struct{}]{p0: p0, p1: p1}
-	call(37, unsafe.Pointer(&a))
+	call(38, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1)
 	}
@@ -805,7 +828,7 @@ func c_ossl_cred_set_identity(p0 *c_struct_ossl_cred, p1 *c_uint8_t) {
 
 func c_ossl_ctx_add_ca(p0 *c_struct_ossl_ctx, p1 *c_uint8_t, p2 c_size_t, p3 *c_ulong) c_int {
 	a := frame4[*c_struct_ossl_ctx, *c_uint8_t, c_size_t, *c_ulong, c_int]{p0: p0, p1: p1, p2: p2, p3: p3}
-	call(38, unsafe.Pointer(&a))
+	call(39, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p3)
 	}
@@ -814,7 +837,7 @@ func c_ossl_ctx_add_ca(p0 *c_struct_ossl_ctx, p1 *c_uint8_t, p2 c_size_t, p3 *c_
 
 func c_ossl_ctx_add_part(p0 *c_struct_ossl_ctx, p1 *c_struct_ossl_ctx) {
 	a := frame2[*c_struct_ossl_ctx, *c_struct_ossl_ctx, struct{}]{p0: p0, p1: p1}
-	call(39, unsafe.Pointer(&a))
+	call(40, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1)
 	}
@@ -822,13 +845,13 @@ func c_ossl_ctx_add_part(p0 *c_struct_ossl_ctx, p1 *c_struct_ossl_ctx) {
 
 func c_ossl_ctx_check_cred(p0 *c_struct_ossl_ctx, p1 *c_struct_ossl_cred, p2 c_int, p3 *c_ulong) c_int {
 	a := frame4[*c_struct_ossl_ctx, *c_struct_ossl_cred, c_int, *c_ulong, c_int]{p0: p0, p1: p1, p2: p2, p3: p3}
-	call(40, unsafe.Pointer(&a))
+	call(41, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_ctx_free(p0 *c_struct_ossl_ctx) {
 	a := frame1[*c_struct_ossl_ctx, struct{}]{p0: p0}
-	call(41, unsafe.Pointer(&a))
+	call(42, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -836,7 +859,7 @@ func c_ossl_ctx_free(p0 *c_struct_ossl_ctx) {
 
 func c_ossl_ctx_has_cipher(p0 *c_struct_ossl_ctx, p1 c_uint16_t) c_int {
 	a := frame2[*c_struct_ossl_ctx, c_uint16_t, c_int]{p0: p0, p1: p1}
-	call(42, unsafe.Pointer(&a))
+	call(43, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -845,7 +868,7 @@ func c_ossl_ctx_has_cipher(p0 *c_struct_ossl_ctx, p1 c_uint16_t) c_int {
 
 func c_ossl_ctx_new(p0 *c_ossl_ctx_params, p1 *c_ulong, p2 **c_char) *c_struct_ossl_ctx {
 	a := frame3[*c_ossl_ctx_params, *c_ulong, **c_char, *c_struct_ossl_ctx]{p0: p0, p1: p1, p2: p2}
-	call(43, unsafe.Pointer(&a))
+	call(44, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p2)
 	}
@@ -854,7 +877,7 @@ func c_ossl_ctx_new(p0 *c_ossl_ctx_params, p1 *c_ulong, p2 **c_char) *c_struct_o
 
 func c_ossl_ctx_no_tickets(p0 *c_struct_ossl_ctx) c_int {
 	a := frame1[*c_struct_ossl_ctx, c_int]{p0: p0}
-	call(44, unsafe.Pointer(&a))
+	call(45, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -863,13 +886,13 @@ func c_ossl_ctx_no_tickets(p0 *c_struct_ossl_ctx) c_int {
 
 func c_ossl_ctx_parts() c_uint64_t {
 	a := frame0[c_uint64_t]{}
-	call(45, unsafe.Pointer(&a))
+	call(46, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_ctx_seal_cas(p0 *c_struct_ossl_ctx) {
 	a := frame1[*c_struct_ossl_ctx, struct{}]{p0: p0}
-	call(46, unsafe.Pointer(&a))
+	call(47, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -877,7 +900,7 @@ func c_ossl_ctx_seal_cas(p0 *c_struct_ossl_ctx) {
 
 func c_ossl_ctx_security_level(p0 *c_struct_ossl_ctx) c_int {
 	a := frame1[*c_struct_ossl_ctx, c_int]{p0: p0}
-	call(47, unsafe.Pointer(&a))
+	call(48, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -886,7 +909,7 @@ func c_ossl_ctx_security_level(p0 *c_struct_ossl_ctx) c_int {
 
 func c_ossl_ctx_set_cred(p0 *c_struct_ossl_ctx, p1 *c_struct_ossl_cred, p2 *c_ulong) c_int {
 	a := frame3[*c_struct_ossl_ctx, *c_struct_ossl_cred, *c_ulong, c_int]{p0: p0, p1: p1, p2: p2}
-	call(48, unsafe.Pointer(&a))
+	call(49, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p2)
 	}
@@ -895,13 +918,13 @@ func c_ossl_ctx_set_cred(p0 *c_struct_ossl_ctx, p1 *c_struct_ossl_cred, p2 *c_ul
 
 func c_ossl_ctx_set_ticket_keys(p0 *c_struct_ossl_ctx, p1 *c_ossl_ticket_key, p2 c_size_t) c_int {
 	a := frame3[*c_struct_ossl_ctx, *c_ossl_ticket_key, c_size_t, c_int]{p0: p0, p1: p1, p2: p2}
-	call(49, unsafe.Pointer(&a))
+	call(50, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_error_kind(p0 c_ulong, p1 *c_int) c_int {
 	a := frame2[c_ulong, *c_int, c_int]{p0: p0, p1: p1}
-	call(50, unsafe.Pointer(&a))
+	call(51, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p1)
 	}
@@ -910,19 +933,19 @@ func c_ossl_error_kind(p0 c_ulong, p1 *c_int) c_int {
 
 func c_ossl_error_reason(p0 c_ulong) *c_char {
 	a := frame1[c_ulong, *c_char]{p0: p0}
-	call(51, unsafe.Pointer(&a))
+	call(52, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_fips_by_host() c_int {
 	a := frame0[c_int]{}
-	call(52, unsafe.Pointer(&a))
+	call(53, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_fips_configuration(p0 *c_ossl_fips_files) *c_char {
 	a := frame1[*c_ossl_fips_files, *c_char]{p0: p0}
-	call(53, unsafe.Pointer(&a))
+	call(54, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -931,13 +954,13 @@ func c_ossl_fips_configuration(p0 *c_ossl_fips_files) *c_char {
 
 func c_ossl_fips_core_path() *c_char {
 	a := frame0[*c_char]{}
-	call(54, unsafe.Pointer(&a))
+	call(55, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_fips_has_signature(p0 *c_char) c_int {
 	a := frame1[*c_char, c_int]{p0: p0}
-	call(55, unsafe.Pointer(&a))
+	call(56, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -946,7 +969,7 @@ func c_ossl_fips_has_signature(p0 *c_char) c_int {
 
 func c_ossl_fips_in_config(p0 *c_struct_conf_st) c_int {
 	a := frame1[*c_struct_conf_st, c_int]{p0: p0}
-	call(56, unsafe.Pointer(&a))
+	call(57, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -955,7 +978,7 @@ func c_ossl_fips_in_config(p0 *c_struct_conf_st) c_int {
 
 func c_ossl_fips_module(p0 *c_ossl_fips_info) c_int {
 	a := frame1[*c_ossl_fips_info, c_int]{p0: p0}
-	call(57, unsafe.Pointer(&a))
+	call(58, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -964,7 +987,7 @@ func c_ossl_fips_module(p0 *c_ossl_fips_info) c_int {
 
 func c_ossl_fips_module_file(p0 *c_ossl_fips_files) *c_char {
 	a := frame1[*c_ossl_fips_files, *c_char]{p0: p0}
-	call(58, unsafe.Pointer(&a))
+	call(59, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -973,13 +996,13 @@ func c_ossl_fips_module_file(p0 *c_ossl_fips_files) *c_char {
 
 func c_ossl_fips_path() *c_char {
 	a := frame0[*c_char]{}
-	call(59, unsafe.Pointer(&a))
+	call(60, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_fips_provider(p0 *c_ossl_fips_files) *c_char {
 	a := frame1[*c_ossl_fips_files, *c_char]{p0: p0}
-	call(60, unsafe.Pointer(&a))
+	call(61, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -988,7 +1011,7 @@ func c_ossl_fips_provider(p0 *c_ossl_fips_files) *c_char {
 
 func c_ossl_fips_random(p0 *c_uint8_t, p1 c_size_t) c_int {
 	a := frame2[*c_uint8_t, c_size_t, c_int]{p0: p0, p1: p1}
-	call(61, unsafe.Pointer(&a))
+	call(62, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -997,7 +1020,7 @@ func c_ossl_fips_random(p0 *c_uint8_t, p1 c_size_t) c_int {
 
 func c_ossl_fips_setup(p0 *c_ossl_fips_files, p1 c_int, p2 *c_char, p3 c_size_t) c_int {
 	a := frame4[*c_ossl_fips_files, c_int, *c_char, c_size_t, c_int]{p0: p0, p1: p1, p2: p2, p3: p3}
-	call(62, unsafe.Pointer(&a))
+	call(63, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p2)
 	}
@@ -1006,7 +1029,7 @@ func c_ossl_fips_setup(p0 *c_ossl_fips_files, p1 c_int, p2 *c_char, p3 c_size_t)
 
 func c_ossl_fips_try(p0 *c_ossl_fips_files, p1 *c_char, p2 c_size_t) c_int {
 	a := frame3[*c_ossl_fips_files, *c_char, c_size_t, c_int]{p0: p0, p1: p1, p2: p2}
-	call(63, unsafe.Pointer(&a))
+	call(64, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1)
 	}
@@ -1015,7 +1038,7 @@ func c_ossl_fips_try(p0 *c_ossl_fips_files, p1 *c_char, p2 c_size_t) c_int {
 
 func c_ossl_fips_unlisted(p0 *c_struct_conf_st) *c_char {
 	a := frame1[*c_struct_conf_st, *c_char]{p0: p0}
-	call(64, unsafe.Pointer(&a))
+	call(65, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1024,7 +1047,7 @@ func c_ossl_fips_unlisted(p0 *c_struct_conf_st) *c_char {
 
 func c_ossl_has(p0 *c_char, p1 c_size_t, p2 c_size_t, p3 c_int, p4 *c_uint8_t, p5 *c_ulong) c_int {
 	a := frame6[*c_char, c_size_t, c_size_t, c_int, *c_uint8_t, *c_ulong, c_int]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5}
-	call(65, unsafe.Pointer(&a))
+	call(66, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p4), unsafe.Pointer(p5)
 	}
@@ -1033,24 +1056,24 @@ func c_ossl_has(p0 *c_char, p1 c_size_t, p2 c_size_t, p3 c_int, p4 *c_uint8_t, p
 
 func c_ossl_heap_in_use() c_size_t {
 	a := frame0[c_size_t]{}
-	call(66, unsafe.Pointer(&a))
+	call(67, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_heap_trim(p0 c_int) c_int {
 	a := frame1[c_int, c_int]{p0: p0}
-	call(67, unsafe.Pointer(&a))
+	call(68, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_keep_stacks(p0 c_size_t) {
 	a := frame1[c_size_t, struct{}]{p0: p0}
-	call(68, unsafe.Pointer(&a))
+	call(69, unsafe.Pointer(&a))
 }
 
 func c_ossl_key_free(p0 *c_struct_ossl_key) {
 	a := frame1[*c_struct_ossl_key, struct{}]{p0: p0}
-	call(69, unsafe.Pointer(&a))
+	call(70, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1058,7 +1081,7 @@ func c_ossl_key_free(p0 *c_struct_ossl_key) {
 
 func c_ossl_key_provider(p0 *c_struct_ossl_key) *c_char {
 	a := frame1[*c_struct_ossl_key, *c_char]{p0: p0}
-	call(70, unsafe.Pointer(&a))
+	call(71, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1067,19 +1090,19 @@ func c_ossl_key_provider(p0 *c_struct_ossl_key) *c_char {
 
 func c_ossl_key_public(p0 *c_struct_ossl_key, p1 *c_uint8_t, p2 c_size_t, p3 *c_ulong) c_size_t {
 	a := frame4[*c_struct_ossl_key, *c_uint8_t, c_size_t, *c_ulong, c_size_t]{p0: p0, p1: p1, p2: p2, p3: p3}
-	call(71, unsafe.Pointer(&a))
+	call(72, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_key_sign(p0 *c_struct_ossl_key, p1 c_int, p2 *c_char, p3 *c_char, p4 *c_uint8_t, p5 c_size_t, p6 *c_uint8_t, p7 c_size_t, p8 *c_ulong) c_size_t {
 	a := frame9[*c_struct_ossl_key, c_int, *c_char, *c_char, *c_uint8_t, c_size_t, *c_uint8_t, c_size_t, *c_ulong, c_size_t]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5, p6: p6, p7: p7, p8: p8}
-	call(72, unsafe.Pointer(&a))
+	call(73, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_load(p0 *c_char, p1 *c_char, p2 *c_char, p3 *c_ossl_library, p4 *c_char, p5 c_size_t) c_int {
 	a := frame6[*c_char, *c_char, *c_char, *c_ossl_library, *c_char, c_size_t, c_int]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5}
-	call(73, unsafe.Pointer(&a))
+	call(74, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p2), unsafe.Pointer(p3), unsafe.Pointer(p4)
 	}
@@ -1088,18 +1111,18 @@ func c_ossl_load(p0 *c_char, p1 *c_char, p2 *c_char, p3 *c_ossl_library, p4 *c_c
 
 func c_ossl_load_begin() c_int {
 	a := frame0[c_int]{}
-	call(74, unsafe.Pointer(&a))
+	call(75, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_load_give_up() {
 	a := frame0[struct{}]{}
-	call(75, unsafe.Pointer(&a))
+	call(76, unsafe.Pointer(&a))
 }
 
 func c_ossl_loaded_free(p0 *c_ossl_loaded) {
 	a := frame1[*c_ossl_loaded, struct{}]{p0: p0}
-	call(76, unsafe.Pointer(&a))
+	call(77, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1107,7 +1130,7 @@ func c_ossl_loaded_free(p0 *c_ossl_loaded) {
 
 func c_ossl_module_of_provider(p0 *c_struct_conf_st, p1 *c_char) *c_char {
 	a := frame2[*c_struct_conf_st, *c_char, *c_char]{p0: p0, p1: p1}
-	call(77, unsafe.Pointer(&a))
+	call(78, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1)
 	}
@@ -1116,7 +1139,7 @@ func c_ossl_module_of_provider(p0 *c_struct_conf_st, p1 *c_char) *c_char {
 
 func c_ossl_modules_of_config(p0 *c_struct_conf_st) *c_char {
 	a := frame1[*c_struct_conf_st, *c_char]{p0: p0}
-	call(78, unsafe.Pointer(&a))
+	call(79, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1125,19 +1148,19 @@ func c_ossl_modules_of_config(p0 *c_struct_conf_st) *c_char {
 
 func c_ossl_occupied() c_int {
 	a := frame0[c_int]{}
-	call(79, unsafe.Pointer(&a))
+	call(80, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_pauses_hold_threads() c_int {
 	a := frame0[c_int]{}
-	call(80, unsafe.Pointer(&a))
+	call(81, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_policy_read(p0 *c_struct_conf_st, p1 *c_size_t, p2 **c_char, p3 *c_ulong) *c_uint8_t {
 	a := frame4[*c_struct_conf_st, *c_size_t, **c_char, *c_ulong, *c_uint8_t]{p0: p0, p1: p1, p2: p2, p3: p3}
-	call(81, unsafe.Pointer(&a))
+	call(82, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p2), unsafe.Pointer(p3)
 	}
@@ -1146,18 +1169,18 @@ func c_ossl_policy_read(p0 *c_struct_conf_st, p1 *c_size_t, p2 **c_char, p3 *c_u
 
 func c_ossl_privileged() c_int {
 	a := frame0[c_int]{}
-	call(82, unsafe.Pointer(&a))
+	call(83, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_prompt_never() {
 	a := frame0[struct{}]{}
-	call(83, unsafe.Pointer(&a))
+	call(84, unsafe.Pointer(&a))
 }
 
 func c_ossl_provider_load(p0 *c_char, p1 *c_ulong) c_int {
 	a := frame2[*c_char, *c_ulong, c_int]{p0: p0, p1: p1}
-	call(84, unsafe.Pointer(&a))
+	call(85, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1)
 	}
@@ -1166,13 +1189,13 @@ func c_ossl_provider_load(p0 *c_char, p1 *c_ulong) c_int {
 
 func c_ossl_report_size() c_size_t {
 	a := frame0[c_size_t]{}
-	call(85, unsafe.Pointer(&a))
+	call(86, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_roots_add(p0 *c_struct_ossl_roots, p1 *c_uint8_t, p2 c_size_t, p3 *c_ulong) c_int {
 	a := frame4[*c_struct_ossl_roots, *c_uint8_t, c_size_t, *c_ulong, c_int]{p0: p0, p1: p1, p2: p2, p3: p3}
-	call(86, unsafe.Pointer(&a))
+	call(87, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p3)
 	}
@@ -1181,7 +1204,7 @@ func c_ossl_roots_add(p0 *c_struct_ossl_roots, p1 *c_uint8_t, p2 c_size_t, p3 *c
 
 func c_ossl_roots_free(p0 *c_struct_ossl_roots) {
 	a := frame1[*c_struct_ossl_roots, struct{}]{p0: p0}
-	call(87, unsafe.Pointer(&a))
+	call(88, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1189,7 +1212,7 @@ func c_ossl_roots_free(p0 *c_struct_ossl_roots) {
 
 func c_ossl_roots_new(p0 c_int, p1 *c_ulong) *c_struct_ossl_roots {
 	a := frame2[c_int, *c_ulong, *c_struct_ossl_roots]{p0: p0, p1: p1}
-	call(88, unsafe.Pointer(&a))
+	call(89, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p1)
 	}
@@ -1198,7 +1221,7 @@ func c_ossl_roots_new(p0 c_int, p1 *c_ulong) *c_struct_ossl_roots {
 
 func c_ossl_roots_verify(p0 *c_struct_ossl_roots, p1 *c_uint8_t, p2 c_size_t, p3 *c_ossl_roots_query) c_ossl_roots_answer {
 	a := frame4[*c_struct_ossl_roots, *c_uint8_t, c_size_t, *c_ossl_roots_query, c_ossl_roots_answer]{p0: p0, p1: p1, p2: p2, p3: p3}
-	call(89, unsafe.Pointer(&a))
+	call(90, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p3)
 	}
@@ -1207,35 +1230,35 @@ func c_ossl_roots_verify(p0 *c_struct_ossl_roots, p1 *c_uint8_t, p2 c_size_t, p3
 
 func c_ossl_schedule_all_same() c_int {
 	a := frame0[c_int]{}
-	call(90, unsafe.Pointer(&a))
+	call(91, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_schedule_distrust(p0 c_int) {
 	a := frame1[c_int, struct{}]{p0: p0}
-	call(91, unsafe.Pointer(&a))
+	call(92, unsafe.Pointer(&a))
 }
 
 func c_ossl_shard_known() c_int {
 	a := frame0[c_int]{}
-	call(92, unsafe.Pointer(&a))
+	call(93, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_shard_pin(p0 c_int) {
 	a := frame1[c_int, struct{}]{p0: p0}
-	call(93, unsafe.Pointer(&a))
+	call(94, unsafe.Pointer(&a))
 }
 
 func c_ossl_slim_allowed() c_int {
 	a := frame0[c_int]{}
-	call(94, unsafe.Pointer(&a))
+	call(95, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_slim_hmac(p0 *c_char, p1 *c_uint8_t, p2 c_size_t, p3 *c_uint8_t, p4 c_size_t, p5 *c_uint8_t) c_int {
 	a := frame6[*c_char, *c_uint8_t, c_size_t, *c_uint8_t, c_size_t, *c_uint8_t, c_int]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5}
-	call(95, unsafe.Pointer(&a))
+	call(96, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p3), unsafe.Pointer(p5)
 	}
@@ -1244,37 +1267,37 @@ func c_ossl_slim_hmac(p0 *c_char, p1 *c_uint8_t, p2 c_size_t, p3 *c_uint8_t, p4 
 
 func c_ossl_slim_keys_found() c_uint64_t {
 	a := frame0[c_uint64_t]{}
-	call(96, unsafe.Pointer(&a))
+	call(97, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_slim_keys_kept() c_int {
 	a := frame0[c_int]{}
-	call(97, unsafe.Pointer(&a))
+	call(98, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_slim_library() *c_struct_ossl_lib_ctx_st {
 	a := frame0[*c_struct_ossl_lib_ctx_st]{}
-	call(98, unsafe.Pointer(&a))
+	call(99, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_slim_setup(p0 c_int) c_int {
 	a := frame1[c_int, c_int]{p0: p0}
-	call(99, unsafe.Pointer(&a))
+	call(100, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_ssl_ctxs_made() c_uint64_t {
 	a := frame0[c_uint64_t]{}
-	call(100, unsafe.Pointer(&a))
+	call(101, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_store_load(p0 *c_char, p1 c_int, p2 c_int, p3 c_uintptr_t, p4 *c_ossl_loaded, p5 *c_ulong) c_int {
 	a := frame6[*c_char, c_int, c_int, c_uintptr_t, *c_ossl_loaded, *c_ulong, c_int]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5}
-	call(101, unsafe.Pointer(&a))
+	call(102, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p4), unsafe.Pointer(p5)
 	}
@@ -1283,7 +1306,7 @@ func c_ossl_store_load(p0 *c_char, p1 c_int, p2 c_int, p3 c_uintptr_t, p4 *c_oss
 
 func c_ossl_use(p0 *c_char, p1 c_size_t) c_int {
 	a := frame2[*c_char, c_size_t, c_int]{p0: p0, p1: p1}
-	call(102, unsafe.Pointer(&a))
+	call(103, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1292,12 +1315,12 @@ func c_ossl_use(p0 *c_char, p1 c_size_t) c_int {
 
 func c_ossl_verify_error(p0 c_long) *c_char {
 	a := frame1[c_long, *c_char]{p0: p0}
-	call(103, unsafe.Pointer(&a))
+	call(104, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_version() c_ulong {
 	a := frame0[c_ulong]{}
-	call(104, unsafe.Pointer(&a))
+	call(105, unsafe.Pointer(&a))
 	return a.r
 }

@@ -193,6 +193,7 @@ static void count_useless(conn *c)
 static void on_message(int write_p, int version, int content_type, const void *data, size_t len, SSL *ssl, void *arg)
 {
 	const uint8_t *p = data;
+	size_t at;
 	conn *c;
 
 	(void)version;
@@ -232,9 +233,12 @@ static void on_message(int write_p, int version, int content_type, const void *d
 		if (verdict_of(c, NULL, 0) != OSSL_VERDICT_OK)
 			ossl_fn.SSL_set_verify(ssl, OSSL_SSL_VERIFY_PEER | OSSL_SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
 		break;
-	case OSSL_SSL3_MT_SERVER_KEY_EXCHANGE: /* RFC 8422, section 5.4: named_curve(3), group */
-		if (len >= 7 && p[4] == 3)
-			c->group = (uint16_t)(p[5] << 8 | p[6]);
+	case OSSL_SSL3_MT_SERVER_KEY_EXCHANGE: /* RFC 8422, section 5.4: named_curve(3), group; RFC 5489, section 2: behind a hint */
+		at = MESSAGE_HEADER;
+		if (len >= at + 2 && psk_agreed(c))
+			at += 2 + ((size_t)p[at] << 8 | p[at + 1]);
+		if (len >= at + 3 && p[at] == 3)
+			c->group = (uint16_t)(p[at + 1] << 8 | p[at + 2]);
 		break;
 	case OSSL_SSL3_MT_KEY_UPDATE:
 		if (!write_p)
@@ -334,6 +338,8 @@ static int on_client_hello(SSL *ssl, int *alert, void *arg)
 		*alert = OSSL_SSL_AD_INTERNAL_ERROR;
 		return OSSL_SSL_CLIENT_HELLO_ERROR;
 	}
+	if (c->hello == ASK_NONE && c->ctx->psk_hello)
+		session_keys(c);
 	if (c->hello == ASK_NONE && (c->ctx->want_hello || look)) {
 		c->hello = ASK_WAITING;
 		return OSSL_SSL_CLIENT_HELLO_RETRY;
@@ -530,7 +536,7 @@ static int on_server_name(SSL *ssl, int *alert, void *arg)
 {
 	(void)alert;
 	(void)arg;
-	return ossl_fn.SSL_session_reused(ssl) == 1 ? OSSL_SSL_TLSEXT_ERR_NOACK : OSSL_SSL_TLSEXT_ERR_OK;
+	return session_resumed(conn_of(ssl)) ? OSSL_SSL_TLSEXT_ERR_NOACK : OSSL_SSL_TLSEXT_ERR_OK;
 }
 
 /*

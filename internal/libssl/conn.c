@@ -250,7 +250,8 @@ void ossl_conn_facts(ossl_conn *pub, ossl_facts *f)
 	f->version = (uint16_t)ossl_fn.SSL_version(c->ssl);
 	f->cipher = cipher ? ossl_fn.SSL_CIPHER_get_protocol_id(cipher) : 0;
 	f->group = session_group(c);
-	f->resumed = ossl_fn.SSL_session_reused(c->ssl) == 1;
+	f->resumed = (uint8_t)session_resumed(c);
+	f->psk = (uint8_t)psk_agreed(c);
 	f->hello_retry = c->hello_retry;
 	f->extended_master_secret = ossl_fn.SSL_ctrl(c->ssl, OSSL_SSL_CTRL_GET_EXTMS_SUPPORT, 0, NULL) == 1;
 	ossl_fn.SSL_get0_alpn_selected(c->ssl, &f->alpn, &alpn_len);
@@ -375,7 +376,8 @@ int ask_go(conn *c, int32_t question, const uint8_t *data, size_t len)
 	if (!c->step_under_way || c->abandoned)
 		return 0;
 	c->pub.version = ossl_fn.SSL_version(c->ssl);
-	c->pub.resumed = ossl_fn.SSL_session_reused(c->ssl) == 1;
+	c->pub.resumed = session_resumed(c);
+	c->pub.psk = psk_agreed(c);
 	c->pub.answer = 0;
 	c->question = question;
 	c->asked = data;
@@ -421,7 +423,8 @@ static ossl_step handshake_step(conn *c, ossl_facts *facts)
 	if (ret != 1)
 		step.status = status_of(c, ret);
 	c->pub.version = ossl_fn.SSL_version(c->ssl);
-	c->pub.resumed = ossl_fn.SSL_session_reused(c->ssl) == 1;
+	c->pub.resumed = session_resumed(c);
+	c->pub.psk = psk_agreed(c);
 	if (ret == 1) {
 		int first = !c->handshake_done;
 
@@ -439,9 +442,10 @@ static ossl_step handshake_step(conn *c, ossl_facts *facts)
 			facts->deferred = c->deferred;
 			facts->taken_over = (uint8_t)(first && !c->deferred && takeover(c, facts));
 		}
+		psk_forget(c);
 		if (c->ssl && first && !c->deferred) /* libssl keeps the connection; its secrets are not needed here */
 			takeover_forget(c);
-		if (!c->ssl || !c->pub.resumed) /* otherwise it may still be refused by the next call: ossl_conn_refuse */
+		if (!c->ssl || !(c->pub.resumed || c->pub.psk)) /* otherwise it may still be refused by the next call: ossl_conn_refuse */
 			takeover_forget_handshake(c);
 	}
 	return step;
@@ -532,8 +536,8 @@ ossl_step ossl_conn_refuse(ossl_conn *pub, uint8_t alert, uint8_t *out, size_t o
 }
 
 ossl_step ossl_conn_start(ossl_ctx *ctx, int as_is, int server, const char *server_name, const uint8_t *session,
-	size_t session_len, int may_ask, ossl_conn **pub, unsigned long *errors, const uint8_t *in, size_t in_len, uint8_t *out,
-	size_t out_cap)
+	size_t session_len, const uint8_t *psk, size_t psk_len, int may_ask, ossl_conn **pub, unsigned long *errors,
+	const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap)
 {
 	ossl_step none = {.status = OSSL_FATAL};
 	OSSL_LIB_CTX *before;
@@ -548,7 +552,12 @@ ossl_step ossl_conn_start(ossl_ctx *ctx, int as_is, int server, const char *serv
 		return none;
 	}
 	before = enter(part);
-	*pub = ossl_conn_new(part, server, server_name, session, session_len, may_ask, errors);
+	*pub = ossl_conn_new(part, server, server_name, session, psk_len > 0 ? 0 : session_len, may_ask, errors);
+	if (*pub && psk_len > 0 && !psk_use(of(*pub), psk, psk_len)) {
+		ossl_drain_errors(errors);
+		ossl_conn_free(*pub, OSSL_READ | OSSL_WRITE, 0, NULL, 0);
+		*pub = NULL;
+	}
 	leave(before);
 	if (!*pub)
 		return none;
@@ -792,6 +801,8 @@ ossl_step ossl_conn_free(ossl_conn *pub, int sides, int notify, uint8_t *out, si
 	bytes_free(&c->offered);
 	bytes_free(&c->sessions);
 	bytes_free(&c->kept);
+	bytes_free(&c->psk_identity);
+	bytes_free(&c->psk_key);
 	ossl_ctx_free(c->ctx);
 	ossl_fn.OPENSSL_cleanse(c, sizeof *c);
 	free(c);

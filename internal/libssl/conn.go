@@ -22,6 +22,15 @@ type Conn struct {
 // even if libssl itself can't pause for it. Otherwise they end only with those for which libssl
 // pauses.
 func (c *Context) Start(server, asks bool, serverName string, session, in, out []byte) (*Conn, Step, error) {
+	return c.start(server, asks, serverName, session, nil, in, out)
+}
+
+// StartPSK is Start for a client that offers a pre-shared key, packed by PackPSK.
+func (c *Context) StartPSK(asks bool, serverName string, psk, out []byte) (*Conn, Step, error) {
+	return c.start(false, asks, serverName, nil, psk, nil, out)
+}
+
+func (c *Context) start(server, asks bool, serverName string, session, psk, in, out []byte) (*Conn, Step, error) {
 	c.settle()
 	ssl := c.hold()
 	if ssl == nil {
@@ -34,7 +43,8 @@ func (c *Context) Start(server, asks bool, serverName string, session, in, out [
 	var p *c_ossl_conn
 	start := func(asIs bool) c_ossl_step {
 		return c_ossl_conn_start(ssl.p, c_int(flag(asIs)), c_int(flag(server)), name, bytePtr(session), c_size_t(len(session)),
-			c_int(flag(asks)), &p, &errs[0], bytePtr(in), c_size_t(len(in)), bytePtr(out), c_size_t(len(out)))
+			bytePtr(psk), c_size_t(len(psk)), c_int(flag(asks)), &p, &errs[0], bytePtr(in), c_size_t(len(in)),
+			bytePtr(out), c_size_t(len(out)))
 	}
 	step := start(false)
 	if step.status == c_OSSL_NEED_PART {
@@ -140,8 +150,8 @@ func (c *Conn) UseCredential(cred *Credential) error {
 }
 
 // Message returns the data of a pause: a ClientHello or a CertificateRequest (complete messages
-// with their header), a chain of certificates, each preceded by its length in 4 bytes, or the bytes
-// to be signed. It is valid until the next call on the connection.
+// with their header), a chain of certificates, each preceded by its length in 4 bytes, the bytes to be
+// signed, or a client's identity. It is valid until the next call on the connection.
 func (c *Conn) Message() []byte { return borrowed(c.p.message, c.p.message_len) }
 
 // Spill returns output that had no window. It is valid until the next call on the connection.
@@ -201,6 +211,35 @@ func (c *Conn) Sessions() []Session {
 
 // SingleUse reports whether Lookup's ID belongs to a TLS 1.3 ticket.
 func (c *Conn) SingleUse() bool { return c.p.single_use == 1 }
+
+// PackPSK packs a pre-shared key for UsePSK and Start. identity has fewer than 2^16 bytes. The caller
+// clears the result.
+func PackPSK(identity, key []byte, sha384 bool) []byte {
+	packed := make([]byte, 0, 3+len(identity)+len(key)) // at once: no other copy of the key is left
+	packed = append(packed, byte(flag(sha384)), byte(len(identity)>>8), byte(len(identity)))
+	packed = append(packed, identity...)
+	return append(packed, key...)
+}
+
+// UsePSK gives a server the pre-shared key for the client's identity, at NeedHello if TLS 1.3 will be chosen,
+// or at NeedPSK. At NeedHello in TLS 1.2, psk has no key, and NeedPSK follows. The connection then uses that
+// key, or fails.
+func (c *Conn) UsePSK(psk []byte) error {
+	c.crossings++
+	if c_ossl_conn_use_psk(c.p, bytePtr(psk), c_size_t(len(psk))) != 1 {
+		return &Error{Op: "use pre-shared key", Codes: c.Errors()}
+	}
+	return nil
+}
+
+// PSKOffer returns, at NeedHello, whether TLS 1.3 will be chosen, and then the body of the client's extension
+// pre_shared_key, or nil. It is valid until the next call on the connection.
+func (c *Conn) PSKOffer() (tls13 bool, body []byte) {
+	return c.p.offers_tls13 == 1, borrowed(c.p.psk_offer, c.p.psk_offer_len)
+}
+
+// PSK reports whether both peers have agreed to use a pre-shared key.
+func (c *Conn) PSK() bool { return c.p.psk == 1 }
 
 // Resumed reports whether both peers have agreed to resume a session.
 func (c *Conn) Resumed() bool { return c.p.resumed == 1 }
@@ -303,6 +342,7 @@ func factsOf(f *c_ossl_facts) Facts {
 		CipherSuite:          uint16(f.cipher),
 		Group:                uint16(f.group),
 		Resumed:              f.resumed != 0,
+		PSK:                  f.psk != 0,
 		HelloRetry:           f.hello_retry != 0,
 		TakenOver:            f.taken_over != 0,
 		Deferred:             f.deferred != 0,

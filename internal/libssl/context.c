@@ -53,6 +53,13 @@ static void *copy_of(const void *data, size_t len)
 	return p;
 }
 
+/* Copies a string, nullable. Returns 1 or 0. */
+static int copy_text(char **to, const char *text)
+{
+	*to = text ? copy_of(text, strlen(text) + 1) : NULL;
+	return !text || *to;
+}
+
 /*
  * Returns the length of a ClientHello that offers everything that an SSL_CTX has, 0 if it can't make
  * one: all algorithms are in it.
@@ -230,6 +237,9 @@ static const char *configure(ossl_ctx *ctx, const ossl_ctx_params *p)
 		return "MaxVersion";
 	if (p->cipher_suites && ossl_fn.SSL_CTX_set_ciphersuites(s, p->cipher_suites) != 1)
 		return "TLS 1.3 cipher suites";
+	/* Before the suites that stay. */
+	if (p->psk_list && (!ossl_fn.SSL_set_psk_server_callback || ossl_fn.SSL_CTX_set_cipher_list(s, p->psk_list) != 1))
+		return "pre-shared key suites";
 	if (p->cipher_list && ossl_fn.SSL_CTX_set_cipher_list(s, p->cipher_list) != 1)
 		return "CipherSuites";
 	if (p->groups && ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_SET_GROUPS_LIST, 0, (void *)p->groups) != 1)
@@ -287,6 +297,11 @@ ossl_ctx *ossl_ctx_new(const ossl_ctx_params *p, unsigned long *errors, const ch
 	ctx->direct_records = p->direct_records && ctx->seal_refusals;
 	ctx->sigalgs = p->sigalgs ? copy_of(p->sigalgs, strlen(p->sigalgs) + 1) : NULL;
 	ctx->client_sigalgs = p->client_sigalgs ? copy_of(p->client_sigalgs, strlen(p->client_sigalgs) + 1) : NULL;
+	ctx->psk_hello = p->psk_hello;
+	ctx->psk_without_dhe = p->psk_without_dhe;
+	if (!copy_text(&ctx->psk_list, p->psk_list) || !copy_text(&ctx->psk_client_list, p->psk_client_list) ||
+		!copy_text(&ctx->psk_suites[0], p->psk_suites[0]) || !copy_text(&ctx->psk_suites[1], p->psk_suites[1]))
+		goto failed;
 	ctx->alpn = copy_of(p->alpn, p->alpn_len);
 	ctx->alpn_len = p->alpn_len;
 	ctx->alpn_by_client = p->alpn_by_client;
@@ -363,6 +378,10 @@ void ossl_ctx_free(ossl_ctx *ctx)
 	ossl_ctx_free_sessions(ctx);
 	free(ctx->sigalgs);
 	free(ctx->client_sigalgs);
+	free(ctx->psk_list);
+	free(ctx->psk_client_list);
+	free(ctx->psk_suites[0]);
+	free(ctx->psk_suites[1]);
 	free(ctx->alpn);
 	free(ctx);
 }

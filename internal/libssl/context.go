@@ -185,6 +185,8 @@ func newPart(cfg *ContextConfig, before *sslContext, shard c_int32_t) (_ *c_ossl
 	}{
 		{&p.cipher_list, lists.suites}, {&p.cipher_suites, lists.suites13},
 		{&p.groups, lists.groups}, {&p.sigalgs, lists.signatures}, {&p.client_sigalgs, lists.clientSignatures},
+		{&p.psk_list, lists.psk}, {&p.psk_client_list, lists.pskClient},
+		{&p.psk_suites[0], lists.psk13[0]}, {&p.psk_suites[1], lists.psk13[1]},
 	} {
 		*s.to = cString(s.from)
 		defer c_free(unsafe.Pointer(*s.to))
@@ -193,6 +195,9 @@ func newPart(cfg *ContextConfig, before *sslContext, shard c_int32_t) (_ *c_ossl
 	defer c_free(alpn)
 	p.alpn, p.alpn_len = (*c_uint8_t)(alpn), c_size_t(len(cfg.ALPN))
 	p.alpn_by_client = flag(cfg.ALPNByClient)
+	if cfg.PSK != nil {
+		p.psk_hello, p.psk_without_dhe = flag(cfg.PSK.Servers), flag(cfg.PSK.WithoutDHE)
+	}
 
 	if before != nil {
 		p.before = before.p

@@ -19,6 +19,7 @@ type ClientHello struct {
 	SignatureSchemes []uint16
 	Protocols        []string // of ALPN, the first MaxProtocols
 	MoreProtocols    int      // the number of the others
+	PSKModes         []byte   // psk_key_exchange_modes
 }
 
 // MaxProtocols is the number of protocols that ParseClientHello keeps. A hello can have 32,000.
@@ -30,6 +31,7 @@ const (
 	extensionSignatures = 13
 	extensionProtocols  = 16
 	extensionVersions   = 43
+	extensionPSKModes   = 45
 )
 
 // ParseClientHello parses the parts of a ClientHello that hello_facts in callbacks.c puts together:
@@ -59,6 +61,8 @@ func ParseClientHello(parts []byte) (h ClientHello, ok bool) {
 			}
 		case extensionVersions:
 			h.Versions = numbers(body.Vector(1))
+		case extensionPSKModes:
+			h.PSKModes = body.Vector(1)
 		}
 	}
 	return h, !r.Failed

@@ -23,6 +23,10 @@ static const suite suites[] = {
 	{0xc030, 0, AES_256_GCM, 1, 32, 8},
 	{0xcca8, 0, CHACHA20_POLY1305, 0, 32, 0}, /* TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256 */
 	{0xcca9, 0, CHACHA20_POLY1305, 0, 32, 0},
+	{0x00a8, 0, AES_128_GCM, 0, 16, 8}, /* TLS_PSK_WITH_AES_128_GCM_SHA256 */
+	{0x00a9, 0, AES_256_GCM, 1, 32, 8},
+	{0xccab, 0, CHACHA20_POLY1305, 0, 32, 0}, /* TLS_PSK_WITH_CHACHA20_POLY1305_SHA256 */
+	{0xccac, 0, CHACHA20_POLY1305, 0, 32, 0}, /* TLS_ECDHE_PSK_WITH_CHACHA20_POLY1305_SHA256 */
 };
 
 const suite *suite_of(const algorithms *a, uint16_t id)

@@ -58,6 +58,8 @@ const (
 	NeedUpdate               // the sending key has reached its limit
 	NeedResume               // Message is the client's chain in a session that it offers: SetResume, then step again
 	NeedSign                 // SignRequest has the bytes to sign: SetSignature, then step again
+	_                        // Start makes the part
+	NeedPSK                  // Message is a TLS 1.2 client's identity: UsePSK, then step again; without it the step fails
 )
 
 // Step is the result of one call on a connection.
@@ -119,6 +121,7 @@ type Facts struct {
 	CipherSuite          uint16
 	Group                uint16
 	Resumed              bool
+	PSK                  bool // the peers have used a pre-shared key
 	HelloRetry           bool
 	ExtendedMasterSecret bool
 	TakenOver            bool // libssl no longer has it: Sides instead of Read and Write
@@ -164,7 +167,16 @@ type ContextConfig struct {
 	ALPNByClient           bool                  // servers choose by the client's order
 	ClientCAs              [][]byte              // DER names
 	Credential             *Credential
-	Shards                 int // of the slim library context, among which connections are divided; one if 0
+	PSK                    *PSKSettings // nil if connections have no pre-shared keys
+	Shards                 int          // of the slim library context, among which connections are divided; one if 0
+}
+
+// PSKSettings are the settings of connections with pre-shared keys.
+type PSKSettings struct {
+	Servers      bool // servers report PSKOffer, if WantHello
+	WithoutDHE   bool // in TLS 1.3, the key may be the only key exchange
+	Certificates bool // clients with a key offer CipherSuites too
+	CipherSuites []uint16
 }
 
 // MaxShards is the largest number of shards: shim.h, OSSL_MAX_SHARDS.

@@ -205,6 +205,9 @@ func list[ID comparable](ids []ID, names map[ID]string) (string, error) {
 // settingLists are the lists of a ContextConfig in the syntax of OpenSSL's settings.
 type settingLists struct {
 	suites, suites13, groups, signatures, clientSignatures string
+
+	psk, pskClient string    // for TLS 1.2
+	psk13          [2]string // with SHA-256, and with SHA-384
 }
 
 func (cfg *ContextConfig) lists() (l settingLists, err error) {
@@ -220,9 +223,58 @@ func (cfg *ContextConfig) lists() (l settingLists, err error) {
 	if l.signatures, err = list(cfg.SignatureSchemes, signatureNames()); err != nil {
 		return l, err
 	}
-	l.clientSignatures, err = list(cfg.ClientSignatureSchemes, signatureNames())
-	return l, err
+	if l.clientSignatures, err = list(cfg.ClientSignatureSchemes, signatureNames()); err != nil || cfg.PSK == nil {
+		return l, err
+	}
+	return l, cfg.pskLists(&l)
 }
+
+// pskLists makes the lists of connections with pre-shared keys.
+func (cfg *ContextConfig) pskLists(l *settingLists) (err error) {
+	if l.psk, err = list(cfg.PSK.CipherSuites, pskNames()); err != nil {
+		return err
+	}
+	if l.pskClient = l.psk; l.psk != "" && cfg.PSK.Certificates && l.suites != "" {
+		l.pskClient += ":" + l.suites
+	}
+	for i, sha384 := range []bool{false, true} {
+		ids := slices.DeleteFunc(slices.Clone(cfg.TLS13CipherSuites), func(id uint16) bool { return HasSHA384(id) != sha384 })
+		if l.psk13[i], err = list(ids, suiteNames()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pskSuites are TLS 1.2 suites with pre-shared keys, in order of preference: first those with ECDHE.
+var pskSuites = []uint16{
+	0xccac, // TLS_ECDHE_PSK_WITH_CHACHA20_POLY1305_SHA256
+	0xc037, // TLS_ECDHE_PSK_WITH_AES_128_CBC_SHA256
+	0xc038, // TLS_ECDHE_PSK_WITH_AES_256_CBC_SHA384
+	0x00a8, // TLS_PSK_WITH_AES_128_GCM_SHA256
+	0x00a9, // TLS_PSK_WITH_AES_256_GCM_SHA384
+	0xccab, // TLS_PSK_WITH_CHACHA20_POLY1305_SHA256
+	0xc0a4, // TLS_PSK_WITH_AES_128_CCM
+	0xc0a8, // TLS_PSK_WITH_AES_128_CCM_8
+	0x00ae, // TLS_PSK_WITH_AES_128_CBC_SHA256
+}
+
+var pskNames = sync.OnceValue(func() map[uint16]string {
+	names := map[uint16]string{}
+	for _, id := range pskSuites {
+		names[id] = tlsnames.OpenSSLSuite(tlsnames.CipherSuites.Name(id))
+	}
+	return names
+})
+
+// PSKSuites returns the TLS 1.2 suites with pre-shared keys that connections can use.
+func PSKSuites() []uint16 { return slices.Clone(pskSuites) }
+
+// PSKSuiteHasECDHE reports whether a suite of PSKSuites has forward secrecy.
+func PSKSuiteHasECDHE(id uint16) bool { return strings.HasPrefix(pskNames()[id], "ECDHE-") }
+
+// HasSHA384 reports whether the hash of a TLS 1.3 suite is SHA-384. That of all others is SHA-256.
+func HasSHA384(id uint16) bool { return id == tls.TLS_AES_256_GCM_SHA384 }
 
 // groupList is list for groups. If OpenSSL is 3.5 or later and a hybrid comes first, it marks the
 // groups for which a client sends key shares at once: the first hybrid and the first other group,

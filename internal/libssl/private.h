@@ -70,6 +70,9 @@ struct ossl_ctx {
 	uint8_t observes; /* connections see their secrets as they are derived, and need no key log for them */
 	algorithms algorithms; /* if seal_refusals, which direct_records requires */
 	uint8_t tickets, cached, tickets13, keep_sessions, max_tls13, policy[32];
+	/* Pre-shared keys: psk.c. The lists are NULL for none. */
+	char *psk_list, *psk_client_list, *psk_suites[2];
+	uint8_t psk_hello, psk_without_dhe;
 	ticket_ring *ring; /* if tickets */
 	const EVP_MD *binding_hash; /* if tickets or cached */
 };
@@ -120,6 +123,10 @@ typedef struct {
 	uint16_t offered_group; /* of the same session */
 	bytes offered;  /* of a server: the session that was found for offered_id */
 	bytes sessions; /* made on this connection, for Go */
+	/* A pre-shared key: psk.c. */
+	uint8_t psk; /* the connection uses one, or none at all, and has no sessions */
+	uint8_t psk_sha384;
+	bytes psk_identity, psk_key; /* until the handshake is done */
 	/* For a takeover, gathered during the handshake. */
 	uint8_t secrets, secret_len[3]; /* the bits and the order are as in HAVE_… */
 	uint8_t handshake_secret_len, handshake_secret[MAX_SECRET]; /* of a TLS 1.3 client, for refuse in conn.c */
@@ -233,6 +240,13 @@ int ossl_ctx_set_callbacks(ossl_ctx *ctx);
 const char *ossl_ctx_set_sessions(ossl_ctx *ctx, const ossl_ctx_params *p);
 void ossl_ctx_free_sessions(ossl_ctx *ctx);
 
+/*
+ * libssl's only criterion for resuming a session: the bindings are checked here. Servers that request
+ * certificates must have one, or resumption fails the handshake. SSL_CTX_set_session_id_context(3).
+ */
+enum { SID_CONTEXT = 4 };
+extern const uint8_t sid_context[SID_CONTEXT];
+
 /* Prepares a connection for resumption: the sessions that it offers or accepts. */
 void session_begin(conn *c, const uint8_t *session, size_t len);
 
@@ -243,6 +257,9 @@ void session_end(conn *c);
  * Examines a ClientHello, in its callback. Reports whether there is a session to look up, in pub.
  */
 int session_hello(conn *c);
+
+/* Reports a ClientHello's offer of pre-shared keys, in its callback: in pub. */
+void session_keys(conn *c);
 
 /* session.c: Returns the alert for a ClientHello that libssl accepts and crypto/tls does not, or -1. */
 int hello_fault(const conn *c);
@@ -321,6 +338,17 @@ X509 *leaf_for(const conn *c, const ossl_cred *cred);
  * it. Returns 1 or 0. SSL_client_hello_get0_ext(3).
  */
 int unlisted_hello(conn *c);
+
+/*
+ * Gives a connection a pre-shared key, or makes it wait for one: shim.h, ossl_conn_use_psk. Returns 1 or 0.
+ */
+int psk_use(conn *c, const uint8_t *packed, size_t len);
+/* Reports whether the peers have agreed to use it: 1 or 0. */
+int psk_agreed(const conn *c);
+/* Forgets the key, once the handshake is done. */
+void psk_forget(conn *c);
+/* Reports whether a session is resumed, which libssl says of a pre-shared key in TLS 1.3 too: 1 or 0. SSL_session_reused(3). */
+int session_resumed(const conn *c);
 
 /* Reads the server's list in a CertificateRequest, header included. */
 void unlisted_request(conn *c, const uint8_t *message, size_t len);

@@ -32,6 +32,8 @@ enum {
 	MAX_CANDIDATES = 5,
 };
 
+const uint8_t sid_context[SID_CONTEXT] = {'o', 's', 's', 'l'};
+
 struct ticket_ring {
 	int refs; /* atomic: the contexts that share it */
 	pthread_mutex_t lock;
@@ -46,7 +48,7 @@ struct ticket_ring {
  */
 static int another(conn *c)
 {
-	if (c->candidates == MAX_CANDIDATES)
+	if (c->psk || c->candidates == MAX_CANDIDATES)
 		return 0;
 	c->candidates++;
 	return 1;
@@ -179,7 +181,7 @@ static int on_ticket_key_1_1_1(SSL *ssl, unsigned char *name, unsigned char *iv,
 
 uint16_t session_group(const conn *c)
 {
-	return c->group == 0 && ossl_fn.SSL_session_reused(c->ssl) == 1 ? c->offered_group : c->group;
+	return c->group == 0 && session_resumed(c) ? c->offered_group : c->group;
 }
 
 /* Stores a session's binding, and the client's chain, in it. */
@@ -196,7 +198,7 @@ static int put_appdata(conn *c, SSL_SESSION *s)
 	/* A session that was acceptable may still not be resumed, and its client has proven nothing
 	 * then, since its binder has not been checked. The session made instead must not inherit its
 	 * chain. */
-	if (c->chain_offered && ossl_fn.SSL_session_reused(c->ssl) != 1)
+	if (c->chain_offered && !session_resumed(c))
 		c->chain.len = 0;
 	if (c->chain.len > MAX_KEPT_CHAIN) /* stores no binding */
 		return ossl_fn.SSL_SESSION_set1_ticket_appdata(s, data, sizeof data) == 1;
@@ -335,6 +337,8 @@ static int on_new_session(SSL *ssl, SSL_SESSION *s)
 {
 	conn *c = conn_of(ssl);
 
+	if (c->psk)
+		return 0;
 	if (!c->server) {
 		if (c->ctx->keep_sessions)
 			collect(c, s);
@@ -508,6 +512,14 @@ static int wants_tickets(const conn *c)
 	return 0;
 }
 
+void session_keys(conn *c)
+{
+	c->pub.offers_tls13 = offers_tls13(c);
+	if (!c->pub.offers_tls13 ||
+		ossl_fn.SSL_client_hello_get0_ext(c->ssl, OSSL_TLSEXT_TYPE_psk, &c->pub.psk_offer, &c->pub.psk_offer_len) != 1)
+		c->pub.psk_offer = NULL;
+}
+
 int session_hello(conn *c)
 {
 	const uint8_t *p = NULL;
@@ -627,13 +639,10 @@ void ossl_ctx_free_sessions(ossl_ctx *ctx)
 
 const char *ossl_ctx_set_sessions(ossl_ctx *ctx, const ossl_ctx_params *p)
 {
-	/* libssl's only criterion: the bindings are checked here. Servers that request certificates
-	 * must set one, or resumption fails the handshake. */
-	static const unsigned char sid_context[] = "ossl";
 	SSL_CTX *s = ctx->ssl;
 	long mode = OSSL_SSL_SESS_CACHE_NO_INTERNAL | OSSL_SSL_SESS_CACHE_NO_AUTO_CLEAR;
 
-	if (ossl_fn.SSL_CTX_set_session_id_context(s, sid_context, sizeof sid_context - 1) != 1)
+	if (ossl_fn.SSL_CTX_set_session_id_context(s, sid_context, SID_CONTEXT) != 1)
 		return "session id context";
 	if (ctx->cached)
 		mode |= OSSL_SSL_SESS_CACHE_SERVER;

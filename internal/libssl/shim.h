@@ -29,6 +29,7 @@ enum {
 	OSSL_NEED_RESUME = 10, /* decide whether a session with this client's chain (message) may be resumed: set answer */
 	OSSL_NEED_SIGN = 11, /* sign message with signer: fill signature, set answer to its length, then call again */
 	OSSL_NEED_PART = 12, /* make the context's part for a shard (n), then start again */
+	OSSL_NEED_PSK = 13, /* find the pre-shared key of a TLS 1.2 client's identity (message): ossl_conn_use_psk, then call again */
 };
 
 /* The directions of a connection that was taken over from libssl. */
@@ -58,6 +59,7 @@ enum { OSSL_MAX_ERRORS = 4, OSSL_MAX_FINISHED = 64, OSSL_IDENTITY = 32 };
 typedef struct {
 	uint16_t version, cipher, group;
 	uint8_t resumed, hello_retry, extended_master_secret;
+	uint8_t psk; /* the peers have used a pre-shared key */
 	uint8_t taken_over; /* libssl no longer has it: ossl_conn_open and ossl_conn_seal instead of read and write */
 	uint8_t deferred;   /* a later read will take it over, because a client waits for its tickets */
 	uint8_t local_finished_len, peer_finished_len; /* TLS 1.2 only */
@@ -100,11 +102,15 @@ typedef struct {
 	const uint8_t *lookup; /* at OSSL_NEED_HELLO: the ID of a session to look up, if any */
 	size_t lookup_len;
 	int32_t single_use; /* the ID belongs to a TLS 1.3 ticket */
+	int32_t offers_tls13;     /* at OSSL_NEED_HELLO, if psk_hello: TLS 1.3 will be chosen */
+	const uint8_t *psk_offer; /* and then: the body of the client's pre_shared_key, NULL for none */
+	size_t psk_offer_len;
 	const uint8_t *sessions; /* made since ossl_conn_forget_sessions: ID, DER, each after its length in 4 bytes */
 	size_t sessions_len;
 	const uint8_t *server_name; /* on a server that has read the ClientHello: the name in it */
 	size_t server_name_len;
 	int32_t resumed; /* 1 once it is decided that a session is resumed */
+	int32_t psk;     /* 1 once it is decided that a pre-shared key is used */
 	int32_t extended_master_secret; /* 1 if the ServerHello has that extension: RFC 7627 */
 	int32_t hello_len; /* the length of a ClientHello that was refused as too long */
 	int32_t useless;   /* messages in a row that brought no data, after the handshake; stays above OSSL_MAX_USELESS */
@@ -181,6 +187,11 @@ typedef struct {
 	const uint8_t *alpn; /* protocol list in wire format */
 	size_t alpn_len;
 	uint8_t alpn_by_client; /* servers use the client's order of preference */
+	/* Pre-shared keys: the TLS 1.2 suites of connections that have one, on servers and on clients; the TLS 1.3
+	 * suites with SHA-256 and with SHA-384. */
+	const char *psk_list, *psk_client_list, *psk_suites[2];
+	uint8_t psk_hello;       /* if want_hello: servers report the client's offer of keys */
+	uint8_t psk_without_dhe; /* a TLS 1.3 connection with a key may have no other key exchange */
 	const ossl_ctx *before; /* nullable, borrow: a context with the same parameters, to share its ticket keys */
 	int32_t shards;         /* among how many connections are divided, if it is in the slim library context */
 	int32_t shard;          /* for a part of a context: its shard; -1 for the whole, of which it is the first part */
@@ -369,11 +380,22 @@ ossl_conn *ossl_conn_new(ossl_ctx *ctx, int server, const char *server_name, con
 /*
  * Makes a connection as ossl_conn_new does, in the context's part for this thread's processor, and takes
  * the first step of its handshake. conn: set to give, or NULL with errors, or NULL at OSSL_NEED_PART, which
- * doesn't come if as_is is 1.
+ * doesn't come if as_is is 1. psk: of a client, as for ossl_conn_use_psk, psk_len 0 for none; there is no session
+ * then.
  */
 ossl_step ossl_conn_start(ossl_ctx *ctx, int as_is, int server, const char *server_name, const uint8_t *session,
-	size_t session_len, int may_ask, ossl_conn **conn, unsigned long *errors, const uint8_t *in, size_t in_len, uint8_t *out,
-	size_t out_cap);
+	size_t session_len, const uint8_t *psk, size_t psk_len, int may_ask, ossl_conn **conn, unsigned long *errors,
+	const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap);
+
+/*
+ * Gives a connection a pre-shared key, with which it can't use a certificate that Go doesn't expect, nor a
+ * session. On a server, at OSSL_NEED_HELLO or OSSL_NEED_PSK; without a key at OSSL_NEED_HELLO, the suites are
+ * those of TLS 1.2 with a pre-shared key, and OSSL_NEED_PSK follows. packed: borrow; 1 for SHA-384 or 0 for
+ * SHA-256, the length of the identity in 2 bytes, the identity, the key. Returns 1, or 0 with the connection's
+ * errors. SSL_set_psk_find_session_callback(3), SSL_set_psk_use_session_callback(3),
+ * SSL_set_psk_server_callback(3), SSL_set_psk_client_callback(3), SSL_set_ciphersuites(3).
+ */
+int ossl_conn_use_psk(ossl_conn *conn, const uint8_t *packed, size_t len);
 
 /*
  * Answers the lookup at OSSL_NEED_HELLO. session: borrow, DER. Returns 1 or 0.

@@ -338,7 +338,7 @@ int takeover_deferred(conn *c, const ossl_facts *f)
 {
 	const suite *s;
 
-	if (c->server || !c->ctx->keep_sessions || !c->ctx->direct_records || f->version != OSSL_TLS1_3_VERSION)
+	if (c->server || c->psk || !c->ctx->keep_sessions || !c->ctx->direct_records || f->version != OSSL_TLS1_3_VERSION)
 		return 0;
 	s = suite_of(&c->ctx->algorithms, f->cipher);
 	return s && complete13(c, s);

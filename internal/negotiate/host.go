@@ -38,8 +38,9 @@ type Policy struct {
 type Host struct {
 	Policy
 	commands []libssl.HostCommand
-	pads     bool // records are padded
-	level    int  // the security level that the commands set, or 0
+	pads     bool     // records are padded
+	level    int      // the security level that the commands set, or 0
+	psk      []uint16 // the TLS 1.2 suites with pre-shared keys that it allows, nil for all
 
 	// Dropped is the reason why OpenSSL is not as the configuration has it, except for TLS, or nil: a
 	// [*Refusal]. It does not concern Contexts in FIPS mode, which have a library context of their own.
@@ -59,6 +60,9 @@ func (h *Host) HostCommands() []libssl.HostCommand {
 
 // Pads reports whether records are padded, which only libssl does.
 func (h *Host) Pads() bool { return h != nil && h.pads }
+
+// AllowsPSK reports whether the policy allows a TLS 1.2 suite with pre-shared keys.
+func (h *Host) AllowsPSK(id uint16) bool { return h == nil || allow(h.psk)(id) }
 
 // about returns the commands about a topic.
 func (h *Host) about(topic libssl.Topic) []libssl.HostCommand {

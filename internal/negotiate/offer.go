@@ -260,6 +260,9 @@ func isHTTP2Suite(id uint16) bool {
 	return false
 }
 
+// IsHTTP2PSKSuite reports whether HTTP/2 permits a TLS 1.2 suite with pre-shared keys: those that are in OpenSSL.
+func IsHTTP2PSKSuite(id uint16) bool { return id == 0xccac }
+
 // Library is the filter for the OpenSSL that is loaded: it takes away the IDs that OpenSSL lacks.
 type Library struct {
 	FIPS bool // the library is the FIPS module

@@ -51,6 +51,9 @@ func (h *Host) probe() *Refusal {
 		h.level = ctx.SecurityLevel()
 		h.SecurityLevel = max(h.SecurityLevel, h.level)
 	}
+	if suites {
+		h.psk = stated(libssl.PSKSuites(), ctx.HasCipher)
+	}
 	h.NoSessionTickets = len(h.about(libssl.TopicOptions)) > 0 && ctx.NoTickets()
 	hello, err := h.hello(ctx)
 	if r, ok := err.(*Refusal); ok {
