@@ -54,6 +54,9 @@ func compileContext(config *tls.Config, o *options, parent *Context) (*Context, 
 			return nil, libraryError(err)
 		}
 	}
+	if err := c.checkPSKOptions(parent != nil); err != nil {
+		return nil, err
+	}
 	if err := c.logKeys(); err != nil {
 		return nil, err
 	}
@@ -88,7 +91,11 @@ func compileContext(config *tls.Config, o *options, parent *Context) (*Context, 
 	if err := c.convertCertificates(parent != nil); err != nil {
 		return nil, err
 	}
-	if err := c.makeSSL(c.settings(offer, level, clientCAs), offer); err != nil {
+	settings := c.settings(offer, level, clientCAs)
+	if settings.PSK, err = c.pskSettings(offer); err != nil {
+		return nil, err
+	}
+	if err := c.makeSSL(settings, offer); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -156,9 +163,9 @@ func (c *Context) chooseRecords(lib *libssl.Library) error {
 // chooseServing decides whether the Context can serve, and whether its servers choose at the
 // ClientHello.
 func (c *Context) chooseServing() {
-	config := c.config
-	c.pausesAtHello = config.GetConfigForClient != nil || config.GetCertificate != nil || len(config.Certificates) != 1
-	if len(config.Certificates) == 0 && config.GetCertificate == nil && config.GetConfigForClient == nil {
+	config, needsPSK := c.config, c.opts.psk.serversNeed()
+	c.pausesAtHello = config.GetConfigForClient != nil || config.GetCertificate != nil || len(config.Certificates) != 1 && !needsPSK
+	if len(config.Certificates) == 0 && config.GetCertificate == nil && config.GetConfigForClient == nil && !needsPSK {
 		c.serveErr = errors.New("tls: neither Certificates, GetCertificate, nor GetConfigForClient set in Config")
 	}
 }
@@ -233,7 +240,7 @@ func (c *Context) settings(offer *negotiate.Offer, level int, clientCAs [][]byte
 		HostCommands:      c.host.HostCommands(),
 		RequestClientCert: config.ClientAuth != tls.NoClientCert,
 		RequireClientCert: config.ClientAuth == tls.RequireAnyClientCert || config.ClientAuth == tls.RequireAndVerifyClientCert,
-		WantHello:         c.pausesAtHello || c.mayServeUnsigned(offer),
+		WantHello:         c.pausesAtHello || c.mayServeUnsigned(offer) || o.psk.find != nil,
 		Tickets:           c.ring != nil,
 		Cached:            o.cache != nil && c.serveErr == nil,
 		TLS13Tickets:      o.tickets13,
@@ -289,7 +296,7 @@ func (c *Context) makeSSL(settings *libssl.ContextConfig, offer *negotiate.Offer
 	for _, o := range offer.Omitted {
 		c.omitted = append(c.omitted, Omission(o))
 	}
-	if c.serveErr == nil && !c.pausesAtHello && settings.MaxVersion <= tls.VersionTLS12 {
+	if c.serveErr == nil && len(c.config.Certificates) == 1 && !c.pausesAtHello && settings.MaxVersion <= tls.VersionTLS12 {
 		c.serveErr = checkTLS12Leaf(c.config.Certificates[0].Leaf)
 	}
 	return nil
@@ -349,6 +356,7 @@ func contextError(err error) error {
 		"Certificates":          "Certificates",
 		"ClientCAs":             "ClientCAs",
 		"host policy":           negotiate.HostPolicyField,
+		"pre-shared key suites": "WithPSK",
 	}
 	var e *libssl.Error
 	if errors.As(err, &e) && fields[e.Setting] != "" {

@@ -40,8 +40,9 @@ type Conn struct {
 	handshakeErr error // guarded by handshakeMu
 
 	// state is written during the handshake and constant once it is complete.
-	state    tls.ConnectionState
-	identity *clientIdentity // of a client whose server has asked for a certificate; written like state
+	state       tls.ConnectionState
+	identity    *clientIdentity        // of a client whose server has asked for a certificate; written like state
+	pskIdentity atomic.Pointer[[]byte] // nil if no pre-shared key is agreed on
 	// exportErr is the reason why no keying material can be exported, or nil. It is written like
 	// state.
 	exportErr error

@@ -46,6 +46,7 @@ type Context struct {
 	ticketKeys
 	chosen   *contextCache    // the Contexts of GetConfigForClient's configurations, and of unsigned's
 	unsigned *unsignedClients // nil if the Context doesn't serve them
+	psk      *contextPSK      // nil if connections have no pre-shared keys
 }
 
 // NewContext compiles config. If a field or option can't be honoured, it returns a [*ConfigError]

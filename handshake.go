@@ -22,6 +22,7 @@ import (
 //	        NeedResume *  whether to resume the session that a client with this chain offers
 //	        NeedVerify *  whether to accept the client's chain
 //	        NeedSign *    the signature of a crypto.Signer
+//	        NeedPSK *     the pre-shared key of a TLS 1.2 client
 //	client  NeedVerify    whether to accept the server's chain (* on OpenSSL 1.1.1)
 //	        NeedCert      which certificate to send
 //	        NeedSign *    the signature of a crypto.Signer
@@ -92,6 +93,8 @@ type handshake struct {
 	refused            *refusal // the reason why the handshake fails, or nil
 	refusing           *refusal // the reason why it will fail when the server's flight is complete, or nil
 
+	psk handshakePSK
+
 	// Set by the decisions on resumption (sessions.go, clientsession.go).
 	offered  *storedSession // a client's offer, or a server's candidate
 	resumed  bool           // offered was resumed
@@ -117,7 +120,7 @@ func (c *Conn) runHandshake(ctx context.Context, next sequel) error {
 	if c.configErr != nil {
 		return c.configErr
 	}
-	if c.isClient && c.serverName == "" && !c.context().config.InsecureSkipVerify {
+	if c.isClient && c.serverName == "" && !c.context().config.InsecureSkipVerify && !c.context().opts.psk.clientsNeed() {
 		return errNoServerName
 	}
 	if c.isClient {
@@ -134,6 +137,9 @@ func (c *Conn) runHandshake(ctx context.Context, next sequel) error {
 	defer h.end()
 	err := h.run()
 	c.watch.alertSent = h.alert
+	if err != nil {
+		c.pskIdentity.Store(nil)
+	}
 	if err != nil && c.isClient && h.offered != nil {
 		h.evictSession()
 	}
@@ -149,6 +155,7 @@ func (h *handshake) end() {
 	if h.cancel != nil {
 		h.cancel()
 	}
+	h.forgetPSKOffer()
 	h.notePaused(false)
 	if h.holdsThread {
 		pausedThreads.Leave(nil)
@@ -229,6 +236,8 @@ func (h *handshake) answer(need libssl.Status) error {
 		return h.processCertificateRequest()
 	case libssl.NeedSign:
 		return h.sign()
+	case libssl.NeedPSK:
+		return h.lookUpPSK()
 	case libssl.Closed:
 		return io.EOF
 	}

@@ -20,6 +20,9 @@ func (h *handshake) processClientHello() error {
 			return err
 		}
 	}
+	if decided, err := h.findPSK(); decided || err != nil {
+		return err
+	}
 	if h.c.context().unsigned != nil {
 		if err := h.chooseUnsigned(); err != nil || !h.begun {
 			return err
@@ -54,8 +57,10 @@ func (h *handshake) chooseForClient() error {
 	if err != nil {
 		return h.refuseHello(alertInternalError, err)
 	}
-	if alert, err := h.pickCertificate(hello); err != nil {
-		return h.refuseHello(alert, err)
+	if !h.needsPSK() {
+		if alert, err := h.pickCertificate(hello); err != nil {
+			return h.refuseHello(alert, err)
+		}
 	}
 	if other {
 		return h.restart(records)
@@ -133,8 +138,11 @@ func (h *handshake) pickCertificate(hello *tls.ClientHelloInfo) (alert uint8, er
 	return 0, nil
 }
 
-// useServerCredential gives libssl the server's certificate.
+// useServerCredential gives libssl the server's certificate, if it has one.
 func (h *handshake) useServerCredential() error {
+	if h.credential == nil {
+		return nil
+	}
 	err := h.useCredential(h.credential, "GetCertificate", h.certificate)
 	if err != nil {
 		return h.refuseHello(alertInternalError, h.orHandOver(err, h.c.context().config, h.certificate))

@@ -52,9 +52,12 @@ func (h *handshake) verifyPeer() error {
 	h.chainDecided = true
 	var r *refusal
 	err := h.question(func(chain []byte) {
-		if h.c.isClient {
+		switch {
+		case h.needsPSK():
+			r = &refusal{noPSK("the server uses its certificate"), alertHandshakeFailure}
+		case h.c.isClient:
 			r = h.verifyServerCertificate(chain)
-		} else {
+		default:
 			r = h.processCertsFromClient(chain)
 		}
 	})
@@ -140,6 +143,9 @@ func (h *handshake) timeToVerify(step libssl.Step) bool {
 	if !h.verifiesConnection() || h.connectionVerified || !h.negotiated {
 		return false
 	}
+	if h.psk.agreed {
+		return h.timeToVerifyPSK(step)
+	}
 	if !h.c.isClient {
 		return (h.c.context().config.ClientAuth == tls.NoClientCert || h.agreed) && step.Produced > 0
 	}
@@ -196,6 +202,15 @@ func (h *handshake) checkVerified() error {
 	c, config := h.c, h.c.context().config
 	certs, chains := len(c.state.PeerCertificates) > 0, len(c.state.VerifiedChains) > 0
 	ok := h.refused == nil && (!h.verifiesConnection() || h.connectionVerified)
+	switch {
+	case h.facts.PSK:
+		if !ok || !h.psk.known || certs || h.resumed {
+			return errNotVerified
+		}
+		return nil
+	case h.needsPSK():
+		return errNotVerified
+	}
 	if c.isClient || config.ClientAuth != tls.NoClientCert {
 		ok = ok && (h.chainDecided || h.resumed)
 	}
@@ -212,7 +227,9 @@ func (h *handshake) checkVerified() error {
 		}
 	}
 	if !ok {
-		return errors.New("ossl: internal error: the handshake is done and the peer is not verified")
+		return errNotVerified
 	}
 	return nil
 }
+
+var errNotVerified = errors.New("ossl: internal error: the handshake is done and the peer is not verified")

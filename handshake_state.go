@@ -110,7 +110,11 @@ func (h *handshake) fillState(f libssl.Facts) {
 	s.OCSPResponse = ocsp
 	s.SignedCertificateTimestamps, _ = parseSCTs(scts)
 	stdtls.SetHelloRetry(s, f.HelloRetry)
-	if !f.Resumed {
+	if f.PSK {
+		identity := h.psk.identity // not h, which would stay in memory
+		c.pskIdentity.Store(&identity)
+	}
+	if !f.Resumed && !f.PSK {
 		local := h.local
 		if !c.isClient && !c.context().pausesAtHello {
 			local = c.context().config.Certificates[0].Certificate

@@ -2,6 +2,7 @@ package ossl
 
 import (
 	"crypto/tls"
+	"fmt"
 	"runtime"
 
 	"github.com/ossl-go/ossl/internal/gate"
@@ -14,7 +15,9 @@ import (
 // step takes a step with the input that has arrived. If there is no SSL, it makes one first.
 func (h *handshake) step() (libssl.Step, error) {
 	if !h.begun {
-		h.prepare() // without a place at a gate, since it calls a ClientSessionCache
+		if err := h.prepare(); err != nil { // without a place at a gate, since it calls back
+			return libssl.Step{}, err
+		}
 	}
 	place, share, err := h.enter()
 	if err != nil {
@@ -41,19 +44,23 @@ func (h *handshake) step() (libssl.Step, error) {
 	return step, err
 }
 
-// prepare finds the session to offer, and decides whether the SSL may ask questions.
-func (h *handshake) prepare() {
+// prepare finds the session or the pre-shared key to offer, and decides whether the SSL may ask questions.
+func (h *handshake) prepare() error {
 	c, ctx := h.c, h.c.context()
 	h.asking = h.asks()
 	if c.isClient {
 		c.state.ServerName = hostnameInSNI(c.serverName)
+		if err := h.offerPSK(); err != nil || h.psk.offer != nil {
+			return err
+		}
 		h.session = h.loadSession()
-		return
+		return nil
 	}
 	ctx.refreshTicketKeys()
-	if !ctx.pausesAtHello {
+	if !ctx.pausesAtHello && len(ctx.config.Certificates) > 0 {
 		h.key = heldkey.In(ctx.config.Certificates[0].PrivateKey)
 	}
+	return nil
 }
 
 // asks reports whether a step may come to a question for which libssl doesn't pause. Only then
@@ -63,7 +70,8 @@ func (h *handshake) asks() bool {
 	if h.c.isClient {
 		return !ctx.pausesToVerify || ctx.asksToSign || ctx.config.GetClientCertificate != nil
 	}
-	return ctx.config.ClientAuth != tls.NoClientCert || ctx.asksToSign || ctx.config.GetCertificate != nil
+	return ctx.config.ClientAuth != tls.NoClientCert || ctx.asksToSign || ctx.config.GetCertificate != nil ||
+		ctx.opts.psk.find != nil && len(ctx.psk.suites12) > 0
 }
 
 // enter waits until the handshake may take a step. It returns the gate at which it has taken a
@@ -103,7 +111,7 @@ func (h *handshake) begin() (libssl.Step, error) {
 	if c.isClient {
 		name = c.state.ServerName
 	}
-	ssl, step, err := c.context().ssl.Start(!c.isClient, h.asking, name, h.session, h.in.Data, h.window.Mem)
+	ssl, step, err := h.start(name)
 	if err != nil {
 		return libssl.Step{}, libraryError(err)
 	}
@@ -117,12 +125,20 @@ func (h *handshake) begin() (libssl.Step, error) {
 	return step, nil
 }
 
+func (h *handshake) start(name string) (*libssl.Conn, libssl.Step, error) {
+	if h.psk.offer == nil {
+		return h.c.context().ssl.Start(!h.c.isClient, h.asking, name, h.session, h.in.Data, h.window.Mem)
+	}
+	defer h.forgetPSKOffer()
+	return h.c.context().ssl.StartPSK(h.asking, name, h.psk.offer, h.window.Mem)
+}
+
 // note takes the results of a step out of the SSL.
 func (h *handshake) note(ssl *libssl.Conn, step libssl.Step) {
 	h.consume(step.Consumed)
 	h.stepResult = stepResult{sessions: h.sessions}
 	h.version, h.negotiated = ssl.Version(), ssl.Negotiated()
-	h.agreed, h.extendedMasterSecret = ssl.Resumed(), ssl.ExtendedMasterSecret()
+	h.agreed, h.extendedMasterSecret, h.psk.agreed = ssl.Resumed(), ssl.ExtendedMasterSecret(), ssl.PSK()
 	h.answered = h.answered || h.negotiated && step.Status == libssl.WantRead
 	h.done = step.Status == libssl.Done
 	h.notePaused(ssl.Paused())
@@ -182,5 +198,8 @@ func (h *handshake) failed(ssl *libssl.Conn) error {
 	}
 	h.output, alert = blameless(h.output, alert, err)
 	h.alert = uint8(max(alert, 0))
+	if h.psk.fault != nil {
+		err = fmt.Errorf("%w (%w)", h.psk.fault, err)
+	}
 	return err
 }

@@ -46,6 +46,7 @@ type options struct {
 	lifetime    time.Duration
 	handshakes  *gate.Gate // of WithMaxHandshakes, or nil
 	unsigned    bool       // for clients without signature_algorithms: unsigned.go
+	psk         pskOptions
 	fips        bool
 	roots       *Roots // of FIPS mode; nil for the system's
 	clientRoots *Roots

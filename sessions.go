@@ -253,7 +253,7 @@ func (c *Context) makeRing(parent *Context) (*session.Ring, error) {
 			return nil, err
 		}
 	}
-	if c.config.SessionTicketsDisabled || c.serveErr != nil {
+	if c.config.SessionTicketsDisabled || c.serveErr != nil || c.opts.psk.serversNeed() {
 		return nil, nil
 	}
 	if len(set) > 0 && c.fips {

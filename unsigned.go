@@ -32,7 +32,7 @@ func usesRSA(suite uint16) bool { return strings.HasPrefix(tls.CipherSuiteName(s
 // mayServeUnsigned reports whether the configuration serves clients without signature_algorithms, if
 // the Context has suites for them. It must not ask for certificates, because clients sign with these.
 func (c *Context) mayServeUnsigned(offer *negotiate.Offer) bool {
-	return c.serveErr == nil && c.config.ClientAuth == tls.NoClientCert && !c.opts.unsigned &&
+	return c.serveErr == nil && !c.opts.psk.serversNeed() && c.config.ClientAuth == tls.NoClientCert && !c.opts.unsigned &&
 		offer.MinVersion() <= tls.VersionTLS12 && slices.ContainsFunc(offer.CipherSuites, usesRSA)
 }
 
@@ -44,6 +44,7 @@ func (c *Context) serveUnsigned(offer *negotiate.Offer) {
 	}
 	opts := *c.opts
 	opts.unsigned, opts.suites13, opts.signatures = true, nil, []tls.SignatureScheme{tls.PKCS1WithSHA1}
+	opts.psk = pskOptions{}                       // for a client that offers no suite with one
 	opts.securityLevel, opts.levelNamed = 0, true // for SHA-1; suites and certificates have met c's level
 	config := c.config.Clone()
 	config.CipherSuites, config.MaxVersion = negotiate.Keep(offer.CipherSuites, usesRSA), tls.VersionTLS12

@@ -1,0 +1,242 @@
+package ossl
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/tls"
+	"fmt"
+	"slices"
+
+	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/wire"
+)
+
+// A handshakePSK is the state of a handshake with a pre-shared key.
+type handshakePSK struct {
+	offer    []byte // of a client: packed for libssl until the SSL is made
+	identity []byte // of the key that libssl has
+	known    bool   // that key is real, not a random one for an unknown identity
+	agreed   bool   // client and server agreed to use it
+	fault    error  // the reason why the client can't have it, or nil
+}
+
+// maxIdentities is the number of a client's identities that are looked up. A ClientHello has room for
+// thousands.
+const maxIdentities = 5
+
+// The modes of pre-shared keys in TLS 1.3: RFC 8446, section 4.2.9.
+const (
+	modePSK    = 0
+	modePSKDHE = 1
+)
+
+// offerPSK finds the key that a client offers.
+func (h *handshake) offerPSK() error {
+	ctx := h.c.context()
+	o := &ctx.opts.psk
+	if o.get == nil {
+		return nil
+	}
+	psk, err := o.get(h.callbackContext(), h.c.serverName)
+	switch {
+	case err != nil:
+		return err
+	case psk == nil && o.orCertificate:
+		return nil
+	case psk == nil:
+		return fmt.Errorf("ossl: WithPSK: %w for server %q", ErrNoPSK, h.c.serverName)
+	}
+	if err := psk.checkForClient(ctx); err != nil {
+		return err
+	}
+	h.psk.identity, h.psk.known = bytes.Clone(psk.Identity), true
+	h.psk.offer = libssl.PackPSK(psk.Identity, psk.Key, psk.sha384())
+	return nil
+}
+
+// forgetPSKOffer wipes the packed key.
+func (h *handshake) forgetPSKOffer() {
+	clear(h.psk.offer)
+	h.psk.offer = nil
+}
+
+// A pskOffer is a ClientHello as far as it concerns pre-shared keys.
+type pskOffer struct {
+	tls13      bool // TLS 1.3 will be chosen
+	hello      libssl.ClientHello
+	identities [][]byte // in TLS 1.3
+}
+
+// parsePSKOffer returns the first identities in the body of a pre_shared_key extension: RFC 8446, section 4.2.11.
+// libssl examines the rest.
+func parsePSKOffer(body []byte) (identities [][]byte) {
+	r := wire.Reader{Rest: body}
+	for list := r.List(2); len(list.Rest) > 0 && len(identities) < maxIdentities; {
+		identity := list.Vector(2)
+		list.Bytes(4) // obfuscated_ticket_age
+		if list.Failed {
+			break
+		}
+		identities = append(identities, bytes.Clone(identity))
+	}
+	return identities
+}
+
+// findPSK decides, on a server, whether a client uses a pre-shared key. If so, or if the handshake fails, decided
+// is true.
+func (h *handshake) findPSK() (decided bool, err error) {
+	ctx := h.c.context()
+	if ctx.opts.psk.find == nil {
+		return false, nil
+	}
+	var offer pskOffer
+	if err := h.withSSL(func(ssl *libssl.Conn) {
+		var body []byte
+		offer.tls13, body = ssl.PSKOffer()
+		offer.identities = parsePSKOffer(body)
+		offer.hello, _ = libssl.ParseClientHello(ssl.Hellos().Client)
+	}); err != nil {
+		return true, err
+	}
+	if offer.tls13 {
+		return h.findPSK13(&offer)
+	}
+	offers := func(id uint16) bool { return slices.Contains(offer.hello.CipherSuites, id) }
+	switch {
+	case slices.ContainsFunc(ctx.psk.suites12, offers):
+		return true, h.usePSK(nil, nil, false) // the client's identity comes later: lookUpPSK
+	case ctx.opts.psk.serversNeed() && len(ctx.psk.suites12) > 0: // otherwise libssl refuses the version
+		return true, h.refusePSK("the client offers no cipher suite with one that the server has")
+	}
+	return false, nil
+}
+
+// findPSK13 is findPSK in TLS 1.3. What it tells the client doesn't depend on which identities are known, if the
+// server has no certificates.
+func (h *handshake) findPSK13(offer *pskOffer) (decided bool, err error) {
+	ctx := h.c.context()
+	o, need := &ctx.opts.psk, ctx.opts.psk.serversNeed()
+	offers := func(id uint16) bool { return slices.Contains(offer.hello.CipherSuites, id) }
+	sha256, sha384 := ctx.psk.has(false, offers), ctx.psk.has(true, offers)
+	mode := slices.Contains(offer.hello.PSKModes, modePSKDHE) || o.withoutDHE && slices.Contains(offer.hello.PSKModes, modePSK)
+	switch {
+	case !need:
+	case len(offer.identities) == 0:
+		return true, h.refusePSK("the client offers none")
+	case !mode:
+		return true, h.refusePSK("the client offers no key exchange that the server has")
+	case !sha256 && !sha384:
+		return true, h.refusePSK("the client offers no cipher suite that the server has")
+	}
+	for _, identity := range offer.identities {
+		psk, err := h.lookUp(identity)
+		if err != nil {
+			h.sendAlert(alertInternalError)
+			return true, err
+		}
+		switch {
+		case psk == nil:
+			continue
+		case psk.sha384() && sha384 || !psk.sha384() && sha256:
+			if !mode {
+				return true, h.refusePSK("the client offers no key exchange that the server has")
+			}
+			h.psk.known, h.psk.fault = true, nil
+			return true, h.usePSK(identity, psk.Key, psk.sha384())
+		}
+		reason := fmt.Sprintf("the client offers no cipher suite with the key's hash %v", psk.hash())
+		if !need {
+			return true, h.refusePSK(reason)
+		}
+		h.psk.fault = noPSK(reason)
+	}
+	if !need {
+		return false, nil // they may be tickets
+	}
+	return true, h.useDecoy(offer.identities[0], !sha256)
+}
+
+// lookUp asks for the key with an identity, which is nil if it is unknown.
+func (h *handshake) lookUp(identity []byte) (*PSK, error) {
+	psk, err := h.c.context().opts.psk.find(h.callbackContext(), bytes.Clone(identity))
+	if err == nil && psk != nil {
+		err = psk.check("WithPSKLookup")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return psk, nil
+}
+
+// lookUpPSK finds the key of a TLS 1.2 client's identity, unless the handshake has failed.
+func (h *handshake) lookUpPSK() error {
+	if err := h.ended(); err != nil {
+		return err
+	}
+	var identity []byte
+	if err := h.withSSL(func(ssl *libssl.Conn) { identity = bytes.Clone(ssl.Message()) }); err != nil {
+		return err
+	}
+	psk, err := h.lookUp(identity)
+	switch {
+	case err != nil:
+		h.refused = &refusal{err, alertInternalError} // without a key, the next step is fatal
+		return nil
+	case psk == nil:
+		return h.useDecoy(identity, false)
+	}
+	h.psk.known = true
+	return h.usePSK(identity, psk.Key, false)
+}
+
+// useDecoy gives libssl a random key for an unknown identity, so that the client can't tell it from a wrong key:
+// RFC 8446, appendix E.6, and RFC 4279, section 2.
+func (h *handshake) useDecoy(identity []byte, sha384 bool) error {
+	var key [32]byte
+	defer clear(key[:])
+	rand.Read(key[:])
+	if h.psk.fault == nil {
+		h.psk.fault = noPSK("the client's identity is unknown")
+	}
+	return h.usePSK(identity, key[:], sha384)
+}
+
+// usePSK gives libssl a key, or none if TLS 1.2's comes later.
+func (h *handshake) usePSK(identity, key []byte, sha384 bool) error {
+	packed := libssl.PackPSK(identity, key, sha384)
+	defer clear(packed)
+	h.psk.identity = identity
+	var failure error
+	if err := h.withSSL(func(ssl *libssl.Conn) { failure = ssl.UsePSK(packed) }); err != nil {
+		return err
+	}
+	if failure != nil {
+		h.sendAlert(alertInternalError)
+		return libraryError(failure)
+	}
+	return nil
+}
+
+func noPSK(reason string) error { return fmt.Errorf("ossl: %w: %s", ErrNoPSK, reason) }
+
+// refusePSK refuses a ClientHello.
+func (h *handshake) refusePSK(reason string) error {
+	h.sendAlert(alertHandshakeFailure)
+	return noPSK(reason)
+}
+
+// needsPSK reports whether the configuration accepts nothing but a pre-shared key from the peer.
+func (h *handshake) needsPSK() bool {
+	o := &h.c.context().opts.psk
+	return h.c.isClient && o.clientsNeed() || !h.c.isClient && o.serversNeed()
+}
+
+// timeToVerifyPSK is timeToVerify for a pre-shared key: once the peer has proven that it has the key, and
+// before this side's last flight. The exception is a TLS 1.2 client, whose last flight comes before the
+// server's proof.
+func (h *handshake) timeToVerifyPSK(step libssl.Step) bool {
+	if h.c.isClient == (h.version >= tls.VersionTLS13) {
+		return step.Status == libssl.Done
+	}
+	return step.Produced > 0 || step.Status == libssl.Done
+}
