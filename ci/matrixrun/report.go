@@ -135,7 +135,7 @@ func reason(output []string) string {
 	return strings.Join(said, " ")
 }
 
-const tools = `openssl|nginx|curl|gnutls-\w+|node|python3?|cc|redis-server|rust-libp2p|strace`
+const tools = `openssl|nginx|curl|gnutls-\w+|node|python3?|cc|redis-server|rust-libp2p|strace|mosquitto\w*|lib\w+-dev`
 
 // steps are scripts that .ci/run calls as well, and that run tests which other steps leave out.
 // TestSteps compares the list with .ci/run.

@@ -215,10 +215,11 @@ func (c *Conn) SingleUse() bool { return c.p.single_use == 1 }
 // PackPSK packs a pre-shared key for UsePSK and Start. identity has fewer than 2^16 bytes. The caller
 // clears the result.
 func PackPSK(identity, key []byte, sha384 bool) []byte {
-	packed := make([]byte, 0, 3+len(identity)+len(key)) // at once: no other copy of the key is left
-	packed = append(packed, byte(flag(sha384)), byte(len(identity)>>8), byte(len(identity)))
-	packed = append(packed, identity...)
-	return append(packed, key...)
+	packed := make([]byte, 3+len(identity)+len(key)) // without append, which may leave another copy of the key
+	packed[0], packed[1], packed[2] = byte(flag(sha384)), byte(len(identity)>>8), byte(len(identity))
+	copy(packed[3:], identity)
+	copy(packed[3+len(identity):], key)
+	return packed
 }
 
 // UsePSK gives a server the pre-shared key for the client's identity, at NeedHello if TLS 1.3 will be chosen,
