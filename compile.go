@@ -281,7 +281,7 @@ func (c *Context) makeSSL(settings *libssl.ContextConfig, offer *negotiate.Offer
 	}
 	c.level, c.suites = c.ssl.SecurityLevel(), settings.CipherSuites
 	c.verifier = c.newVerifier(settings.SecurityLevel)
-	if settings.MinVersion <= tls.VersionTLS12 {
+	if settings.MinVersion <= tls.VersionTLS12 && (settings.PSK == nil || !settings.PSK.Alone) {
 		err := offer.OmitSuites(func(id uint16) string {
 			if c.ssl.HasCipher(id) {
 				return ""

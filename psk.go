@@ -156,6 +156,7 @@ func (c *Context) checkPSKOptions(child bool) error {
 		{find && config.ClientCAs != nil, "ClientCAs", servers},
 		{find && o.cache != nil, "WithSessionCache", "connections with pre-shared keys have no sessions"},
 		{find && o.ring != nil, "WithTicketKeys", "connections with pre-shared keys have no sessions"},
+		{(get || find) && config.CipherSuites != nil, "CipherSuites", "the suites of TLS 1.2 with pre-shared keys are fixed"},
 		{get && len(config.Certificates) > 0, "Certificates", clients},
 		{get && config.GetClientCertificate != nil, "GetClientCertificate", clients},
 		{get && config.RootCAs != nil, "RootCAs", clients},
@@ -191,11 +192,14 @@ func (c *Context) pskSettings(offer *negotiate.Offer) (*libssl.PSKSettings, erro
 				"pre-shared keys; set MinVersion to TLS 1.3"))
 		}
 	}
+	alone := o.clientsNeed() && (c.serveErr != nil || o.serversNeed())
 	return &libssl.PSKSettings{
-		Servers:      o.find != nil,
-		WithoutDHE:   o.withoutDHE,
-		Certificates: o.orCertificate,
-		CipherSuites: c.psk.suites12,
+		Servers:        o.find != nil,
+		WithoutDHE:     o.withoutDHE,
+		CipherSuites:   c.psk.suites12,
+		Alone:          alone,
+		NarrowsClients: o.clientsNeed() && !alone,
+		NarrowsServers: o.find != nil && o.orCertificate, // the others have no certificate for another suite
 	}, nil
 }
 

@@ -7,7 +7,7 @@ package libssl
 import "unsafe"
 
 // sourceHash is the SHA-256 hash of the C sources and of bindings_cgo.go.
-const sourceHash = "0c38685aa6ec818e2ad0d8463fe996408ba9d949490a7bc856e557aa4b014f4d"
+const sourceHash = "d118932543668f180416c55e365d14ad655edef2128ca81295a574d2c2215b09"
 
 const (
 	c_OSSL_DROPPED_BEHIND    = 0x62
@@ -252,45 +252,46 @@ type c_ossl_opened struct {
 }
 
 type c_ossl_ctx_params struct {
-	min_version     c_int32_t
-	max_version     c_int32_t
-	security_level  c_int32_t
-	client_auth     c_int32_t
-	want_hello      c_uint8_t
-	want_cert       c_uint8_t
-	want_keylog     c_uint8_t
-	want_trace      c_uint8_t
-	verify_pauses   c_uint8_t
-	direct_records  c_uint8_t
-	seal_refusals   c_uint8_t
-	fips            c_uint8_t
-	tickets         c_uint8_t
-	cached          c_uint8_t
-	tickets13       c_uint8_t
-	keep_sessions   c_uint8_t
-	session_timeout c_int32_t
-	policy          [32]c_uint8_t
-	exact_level     c_uint8_t
-	as_host         c_uint8_t
-	without_policy  c_uint8_t
-	commands        *c_uint8_t
-	commands_len    c_size_t
-	cipher_list     *c_char
-	cipher_suites   *c_char
-	groups          *c_char
-	sigalgs         *c_char
-	client_sigalgs  *c_char
-	alpn            *c_uint8_t
-	alpn_len        c_size_t
-	alpn_by_client  c_uint8_t
-	psk_list        *c_char
-	psk_client_list *c_char
-	psk_suites      [2]*c_char
-	psk_hello       c_uint8_t
-	psk_without_dhe c_uint8_t
-	before          *c_struct_ossl_ctx
-	shards          c_int32_t
-	shard           c_int32_t
+	min_version         c_int32_t
+	max_version         c_int32_t
+	security_level      c_int32_t
+	client_auth         c_int32_t
+	want_hello          c_uint8_t
+	want_cert           c_uint8_t
+	want_keylog         c_uint8_t
+	want_trace          c_uint8_t
+	verify_pauses       c_uint8_t
+	direct_records      c_uint8_t
+	seal_refusals       c_uint8_t
+	fips                c_uint8_t
+	tickets             c_uint8_t
+	cached              c_uint8_t
+	tickets13           c_uint8_t
+	keep_sessions       c_uint8_t
+	session_timeout     c_int32_t
+	policy              [32]c_uint8_t
+	exact_level         c_uint8_t
+	as_host             c_uint8_t
+	without_policy      c_uint8_t
+	commands            *c_uint8_t
+	commands_len        c_size_t
+	cipher_list         *c_char
+	cipher_suites       *c_char
+	groups              *c_char
+	sigalgs             *c_char
+	client_sigalgs      *c_char
+	alpn                *c_uint8_t
+	alpn_len            c_size_t
+	alpn_by_client      c_uint8_t
+	psk_list            *c_char
+	psk_suites          [2]*c_char
+	psk_hello           c_uint8_t
+	psk_without_dhe     c_uint8_t
+	psk_narrows_clients c_uint8_t
+	psk_narrows_servers c_uint8_t
+	before              *c_struct_ossl_ctx
+	shards              c_int32_t
+	shard               c_int32_t
 }
 
 type c_ossl_ticket_key struct {
@@ -337,45 +338,46 @@ type c_struct_ossl_cred struct {
 }
 
 type c_struct_ossl_ctx struct {
-	refs            c_int
-	ssl             *c_struct_ssl_ctx_st
-	lib             *c_struct_ossl_lib_ctx_st
-	slim            *c_struct_ossl_lib_ctx_st
-	shard           c_int
-	shards          c_int
-	parts           [32]*c_struct_ossl_ctx
-	is_part         c_uint8_t
-	used            c_uint8_t
-	cred            *c_struct_ossl_cred
-	cas             *c_struct_stack_st
-	sigalgs         *c_char
-	client_sigalgs  *c_char
-	alpn            *c_uint8_t
-	alpn_len        c_size_t
-	client_auth     c_int
-	want_hello      c_uint8_t
-	want_cert       c_uint8_t
-	want_keylog     c_uint8_t
-	want_trace      c_uint8_t
-	verify_pauses   c_uint8_t
-	direct_records  c_uint8_t
-	seal_refusals   c_uint8_t
-	alpn_by_client  c_uint8_t
-	observes        c_uint8_t
-	algorithms      c_algorithms
-	tickets         c_uint8_t
-	cached          c_uint8_t
-	tickets13       c_uint8_t
-	keep_sessions   c_uint8_t
-	max_tls13       c_uint8_t
-	policy          [32]c_uint8_t
-	psk_list        *c_char
-	psk_client_list *c_char
-	psk_suites      [2]*c_char
-	psk_hello       c_uint8_t
-	psk_without_dhe c_uint8_t
-	ring            *c_struct_ticket_ring
-	binding_hash    *c_struct_evp_md_st
+	refs                c_int
+	ssl                 *c_struct_ssl_ctx_st
+	lib                 *c_struct_ossl_lib_ctx_st
+	slim                *c_struct_ossl_lib_ctx_st
+	shard               c_int
+	shards              c_int
+	parts               [32]*c_struct_ossl_ctx
+	is_part             c_uint8_t
+	used                c_uint8_t
+	cred                *c_struct_ossl_cred
+	cas                 *c_struct_stack_st
+	sigalgs             *c_char
+	client_sigalgs      *c_char
+	alpn                *c_uint8_t
+	alpn_len            c_size_t
+	client_auth         c_int
+	want_hello          c_uint8_t
+	want_cert           c_uint8_t
+	want_keylog         c_uint8_t
+	want_trace          c_uint8_t
+	verify_pauses       c_uint8_t
+	direct_records      c_uint8_t
+	seal_refusals       c_uint8_t
+	alpn_by_client      c_uint8_t
+	observes            c_uint8_t
+	algorithms          c_algorithms
+	tickets             c_uint8_t
+	cached              c_uint8_t
+	tickets13           c_uint8_t
+	keep_sessions       c_uint8_t
+	max_tls13           c_uint8_t
+	policy              [32]c_uint8_t
+	psk_list            *c_char
+	psk_suites          [2]*c_char
+	psk_hello           c_uint8_t
+	psk_without_dhe     c_uint8_t
+	psk_narrows_clients c_uint8_t
+	psk_narrows_servers c_uint8_t
+	ring                *c_struct_ticket_ring
+	binding_hash        *c_struct_evp_md_st
 }
 
 type c_struct_ossl_key struct{}

@@ -299,7 +299,9 @@ ossl_ctx *ossl_ctx_new(const ossl_ctx_params *p, unsigned long *errors, const ch
 	ctx->client_sigalgs = p->client_sigalgs ? copy_of(p->client_sigalgs, strlen(p->client_sigalgs) + 1) : NULL;
 	ctx->psk_hello = p->psk_hello;
 	ctx->psk_without_dhe = p->psk_without_dhe;
-	if (!copy_text(&ctx->psk_list, p->psk_list) || !copy_text(&ctx->psk_client_list, p->psk_client_list) ||
+	ctx->psk_narrows_clients = p->psk_narrows_clients;
+	ctx->psk_narrows_servers = p->psk_narrows_servers;
+	if (!copy_text(&ctx->psk_list, p->psk_list) ||
 		!copy_text(&ctx->psk_suites[0], p->psk_suites[0]) || !copy_text(&ctx->psk_suites[1], p->psk_suites[1]))
 		goto failed;
 	ctx->alpn = copy_of(p->alpn, p->alpn_len);
@@ -379,7 +381,6 @@ void ossl_ctx_free(ossl_ctx *ctx)
 	free(ctx->sigalgs);
 	free(ctx->client_sigalgs);
 	free(ctx->psk_list);
-	free(ctx->psk_client_list);
 	free(ctx->psk_suites[0]);
 	free(ctx->psk_suites[1]);
 	free(ctx->alpn);

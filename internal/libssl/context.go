@@ -185,8 +185,7 @@ func newPart(cfg *ContextConfig, before *sslContext, shard c_int32_t) (_ *c_ossl
 	}{
 		{&p.cipher_list, lists.suites}, {&p.cipher_suites, lists.suites13},
 		{&p.groups, lists.groups}, {&p.sigalgs, lists.signatures}, {&p.client_sigalgs, lists.clientSignatures},
-		{&p.psk_list, lists.psk}, {&p.psk_client_list, lists.pskClient},
-		{&p.psk_suites[0], lists.psk13[0]}, {&p.psk_suites[1], lists.psk13[1]},
+		{&p.psk_list, lists.psk}, {&p.psk_suites[0], lists.psk13[0]}, {&p.psk_suites[1], lists.psk13[1]},
 	} {
 		*s.to = cString(s.from)
 		defer c_free(unsafe.Pointer(*s.to))
@@ -197,6 +196,7 @@ func newPart(cfg *ContextConfig, before *sslContext, shard c_int32_t) (_ *c_ossl
 	p.alpn_by_client = flag(cfg.ALPNByClient)
 	if cfg.PSK != nil {
 		p.psk_hello, p.psk_without_dhe = flag(cfg.PSK.Servers), flag(cfg.PSK.WithoutDHE)
+		p.psk_narrows_clients, p.psk_narrows_servers = flag(cfg.PSK.NarrowsClients), flag(cfg.PSK.NarrowsServers)
 	}
 
 	if before != nil {

@@ -173,10 +173,12 @@ type ContextConfig struct {
 
 // PSKSettings are the settings of connections with pre-shared keys.
 type PSKSettings struct {
-	Servers      bool // servers report PSKOffer, if WantHello
-	WithoutDHE   bool // in TLS 1.3, the key may be the only key exchange
-	Certificates bool // clients with a key offer CipherSuites too
-	CipherSuites []uint16
+	Servers      bool     // servers report PSKOffer, if WantHello
+	WithoutDHE   bool     // in TLS 1.3, the key may be the only key exchange
+	CipherSuites []uint16 // of TLS 1.2, with a key; they come before the context's
+	Alone        bool     // the context's are left out
+	// Connections with a key have no other TLS 1.2 suites than those.
+	NarrowsClients, NarrowsServers bool
 }
 
 // MaxShards is the largest number of shards: shim.h, OSSL_MAX_SHARDS.

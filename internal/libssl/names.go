@@ -206,8 +206,8 @@ func list[ID comparable](ids []ID, names map[ID]string) (string, error) {
 type settingLists struct {
 	suites, suites13, groups, signatures, clientSignatures string
 
-	psk, pskClient string    // for TLS 1.2
-	psk13          [2]string // with SHA-256, and with SHA-384
+	psk   string    // for TLS 1.2
+	psk13 [2]string // with SHA-256, and with SHA-384
 }
 
 func (cfg *ContextConfig) lists() (l settingLists, err error) {
@@ -234,8 +234,12 @@ func (cfg *ContextConfig) pskLists(l *settingLists) (err error) {
 	if l.psk, err = list(cfg.PSK.CipherSuites, pskNames()); err != nil {
 		return err
 	}
-	if l.pskClient = l.psk; l.psk != "" && cfg.PSK.Certificates && l.suites != "" {
-		l.pskClient += ":" + l.suites
+	switch {
+	case l.psk == "":
+	case cfg.PSK.Alone || l.suites == "":
+		l.suites = l.psk
+	default:
+		l.suites = l.psk + ":" + l.suites
 	}
 	for i, sha384 := range []bool{false, true} {
 		ids := slices.DeleteFunc(slices.Clone(cfg.TLS13CipherSuites), func(id uint16) bool { return HasSHA384(id) != sha384 })

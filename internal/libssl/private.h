@@ -71,8 +71,8 @@ struct ossl_ctx {
 	algorithms algorithms; /* if seal_refusals, which direct_records requires */
 	uint8_t tickets, cached, tickets13, keep_sessions, max_tls13, policy[32];
 	/* Pre-shared keys: psk.c. The lists are NULL for none. */
-	char *psk_list, *psk_client_list, *psk_suites[2];
-	uint8_t psk_hello, psk_without_dhe;
+	char *psk_list, *psk_suites[2];
+	uint8_t psk_hello, psk_without_dhe, psk_narrows_clients, psk_narrows_servers;
 	ticket_ring *ring; /* if tickets */
 	const EVP_MD *binding_hash; /* if tickets or cached */
 };

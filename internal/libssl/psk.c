@@ -110,10 +110,10 @@ static int use_client(conn *c)
 			return 0;
 		ossl_fn.SSL_set_psk_use_session_callback(c->ssl, on_use);
 	}
-	if (!ctx->psk_client_list)
+	if (!ctx->psk_list)
 		return 1;
 	ossl_fn.SSL_set_psk_client_callback(c->ssl, on_client);
-	return ossl_fn.SSL_set_cipher_list(c->ssl, ctx->psk_client_list) == 1;
+	return !ctx->psk_narrows_clients || ossl_fn.SSL_set_cipher_list(c->ssl, ctx->psk_list) == 1; /* which takes long */
 }
 
 static int use_server(conn *c)
@@ -124,8 +124,10 @@ static int use_server(conn *c)
 		ossl_fn.SSL_set_psk_find_session_callback(c->ssl, on_find);
 		return ctx->psk_suites[c->psk_sha384] && ossl_fn.SSL_set_ciphersuites(c->ssl, ctx->psk_suites[c->psk_sha384]) == 1;
 	}
+	if (!ctx->psk_list)
+		return 0;
 	ossl_fn.SSL_set_psk_server_callback(c->ssl, on_server);
-	return ctx->psk_list && ossl_fn.SSL_set_cipher_list(c->ssl, ctx->psk_list) == 1;
+	return !ctx->psk_narrows_servers || ossl_fn.SSL_set_cipher_list(c->ssl, ctx->psk_list) == 1;
 }
 
 int psk_use(conn *c, const uint8_t *packed, size_t len)

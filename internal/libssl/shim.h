@@ -187,11 +187,12 @@ typedef struct {
 	const uint8_t *alpn; /* protocol list in wire format */
 	size_t alpn_len;
 	uint8_t alpn_by_client; /* servers use the client's order of preference */
-	/* Pre-shared keys: the TLS 1.2 suites of connections that have one, on servers and on clients; the TLS 1.3
-	 * suites with SHA-256 and with SHA-384. */
-	const char *psk_list, *psk_client_list, *psk_suites[2];
+	/* Pre-shared keys: the TLS 1.2 suites with one, which are in cipher_list too; the TLS 1.3 suites with SHA-256 and
+	 * with SHA-384. */
+	const char *psk_list, *psk_suites[2];
 	uint8_t psk_hello;       /* if want_hello: servers report the client's offer of keys */
 	uint8_t psk_without_dhe; /* a TLS 1.3 connection with a key may have no other key exchange */
+	uint8_t psk_narrows_clients, psk_narrows_servers; /* connections with a key have no other TLS 1.2 suites than psk_list */
 	const ossl_ctx *before; /* nullable, borrow: a context with the same parameters, to share its ticket keys */
 	int32_t shards;         /* among how many connections are divided, if it is in the slim library context */
 	int32_t shard;          /* for a part of a context: its shard; -1 for the whole, of which it is the first part */
@@ -389,8 +390,8 @@ ossl_step ossl_conn_start(ossl_ctx *ctx, int as_is, int server, const char *serv
 
 /*
  * Gives a connection a pre-shared key, with which it can't use a certificate that Go doesn't expect, nor a
- * session. On a server, at OSSL_NEED_HELLO or OSSL_NEED_PSK; without a key at OSSL_NEED_HELLO, the suites are
- * those of TLS 1.2 with a pre-shared key, and OSSL_NEED_PSK follows. packed: borrow; 1 for SHA-384 or 0 for
+ * session. On a server, at OSSL_NEED_HELLO or OSSL_NEED_PSK; without a key at OSSL_NEED_HELLO, TLS 1.2 is used
+ * and OSSL_NEED_PSK follows. packed: borrow; 1 for SHA-384 or 0 for
  * SHA-256, the length of the identity in 2 bytes, the identity, the key. Returns 1, or 0 with the connection's
  * errors. SSL_set_psk_find_session_callback(3), SSL_set_psk_use_session_callback(3),
  * SSL_set_psk_server_callback(3), SSL_set_psk_client_callback(3), SSL_set_ciphersuites(3).
