@@ -75,3 +75,27 @@ func FuzzWithoutPeer(f *testing.F) {
 		}
 	})
 }
+
+// FuzzPSKOffer reads the identities in a client's pre_shared_key.
+func FuzzPSKOffer(f *testing.F) {
+	f.Add([]byte("\x00\x0f\x00\x09meter-17x\x00\x00\x00\x00\x00\x21\x20"))
+	f.Add([]byte("\x00\x08\x00\x01a\x00\x00\x00\x00\x00"))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, body []byte) {
+		identities := parsePSKOffer(body)
+		if len(identities) > maxIdentities {
+			t.Fatalf("%d identities", len(identities))
+		}
+		at := 2
+		for _, identity := range identities { // they are in the body, one behind the other
+			at += 2
+			if !bytes.Equal(body[at:at+len(identity)], identity) {
+				t.Fatalf("%x isn't in %x", identity, body)
+			}
+			at += len(identity) + 4
+			if at > len(body) {
+				t.Fatalf("%x ends outside of %x", identity, body)
+			}
+		}
+	})
+}

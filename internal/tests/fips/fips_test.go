@@ -4,6 +4,7 @@ package fips
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -164,6 +165,7 @@ func TestFIPSRefusedByName(t *testing.T) {
 			opts: []ossl.Option{ossl.WithSignatureAlgorithms(tls.PSSWithSHA256, tls.PKCS1WithSHA1)}},
 		{name: "security level", field: "WithSecurityLevel", opts: []ossl.Option{ossl.WithSecurityLevel(1)}},
 		{name: "kernel TLS", field: "WithKernelTLS", opts: []ossl.Option{ossl.WithKernelTLS()}},
+		{name: "pre-shared keys", field: "WithPSK", opts: []ossl.Option{ossl.WithPSK(noPSK)}},
 		{name: "remembered chains", field: "WithVerifiedChainCache", opts: []ossl.Option{ossl.WithVerifiedChainCache(10)}},
 		{name: "no remembered chains", opts: []ossl.Option{ossl.WithVerifiedChainCache(0)}},
 		{name: "keys derived in Go", field: "SessionTicketKey", edit: func(c *tls.Config) {
@@ -458,3 +460,5 @@ func TestFIPSSessions(t *testing.T) {
 		}
 	}
 }
+
+func noPSK(context.Context, string) (*ossl.PSK, error) { return nil, nil }
