@@ -3,6 +3,7 @@ package ossl_test
 import (
 	"context"
 	"crypto"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -286,4 +287,33 @@ func ExampleContextSigner() {
 	conn.SetDeadline(time.Now().Add(100 * time.Millisecond))
 	fmt.Println(conn.Handshake())
 	// Output: i/o timeout
+}
+
+// Client and server authenticate each other by a key that both have, without certificates.
+func ExampleWithPSK() {
+	key := make([]byte, 32) // from a file that only this program can read
+	rand.Read(key)
+	client, err := ossl.NewContext(nil, ossl.WithPSK(func(_ context.Context, serverName string) (*ossl.PSK, error) {
+		return &ossl.PSK{Identity: []byte("meter-17"), Key: key}, nil
+	}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	server, err := ossl.NewContext(nil, ossl.WithPSKLookup(func(_ context.Context, identity []byte) (*ossl.PSK, error) {
+		if string(identity) == "meter-17" {
+			return &ossl.PSK{Key: key}, nil
+		}
+		return nil, nil // unknown
+	}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	a, b := net.Pipe()
+	go io.Copy(io.Discard, client.Client(a, "")) // runs the handshake, and reads the rest
+	conn := server.Server(b)
+	if err := conn.Handshake(); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%s\n", conn.PSKIdentity())
+	// Output: meter-17
 }
