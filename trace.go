@@ -1,6 +1,7 @@
 package ossl
 
 import (
+	"cmp"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/record"
 	"github.com/ossl-go/ossl/internal/trace"
+	"github.com/ossl-go/ossl/tlsnames"
 )
 
 // envTrace names the environment variable with the file that all handshakes are traced to, or
@@ -120,7 +122,7 @@ func (t *tracer) end(c *Conn, err error, failure Failure) {
 		return
 	}
 	s := &c.state
-	parts := []string{tls.VersionName(s.Version), tls.CipherSuiteName(s.CipherSuite)}
+	parts := []string{tls.VersionName(s.Version), cmp.Or(tlsnames.CipherSuites.Name(s.CipherSuite), tls.CipherSuiteName(s.CipherSuite))}
 	if s.CurveID != 0 {
 		parts = append(parts, s.CurveID.String())
 	}

@@ -2,9 +2,7 @@ package metrics
 
 import (
 	"crypto/tls"
-	"slices"
 	"strconv"
-	"sync"
 
 	"github.com/ossl-go/ossl/tlsnames"
 )
@@ -28,22 +26,13 @@ func Version(v uint16) string {
 	return tls.VersionName(v)
 }
 
-// CipherSuite returns IANA's name of a cipher suite. It is [tls.CipherSuiteName], without the
-// fourteen allocations of that.
+// CipherSuite returns IANA's name of a cipher suite.
 func CipherSuite(id uint16) string {
-	if name, ok := suiteNames()[id]; ok {
+	if name := tlsnames.CipherSuites.Name(id); name != "" {
 		return name
 	}
 	return tls.CipherSuiteName(id)
 }
-
-var suiteNames = sync.OnceValue(func() map[uint16]string {
-	names := make(map[uint16]string)
-	for _, s := range slices.Concat(tls.CipherSuites(), tls.InsecureCipherSuites()) {
-		names[s.ID] = s.Name
-	}
-	return names
-})
 
 // Curve returns IANA's name of a group, such as "secp256r1", or "" for 0, which stands for no key
 // exchange.
