@@ -291,6 +291,9 @@ func (h *handshake) agree(step libssl.Step) error {
 	if h.refused == nil {
 		h.refused = h.checkMasterSecret()
 	}
+	if h.refused == nil {
+		h.refused = h.checkPSK()
+	}
 	if h.refused == nil && h.timeToVerify(step) {
 		h.refused = h.verifyConnection()
 	}

@@ -231,6 +231,16 @@ func (h *handshake) needsPSK() bool {
 	return h.c.isClient && o.clientsNeed() || !h.c.isClient && o.serversNeed()
 }
 
+// checkPSK refuses a handshake in which libssl goes on with a certificate although it has the client's key, before
+// anything of it is sent: if the client's second hello lacks the key, or if memory was short when OpenSSL 3.0 compared
+// the names of the hashes.
+func (h *handshake) checkPSK() *refusal {
+	if h.c.isClient || !h.negotiated || h.version < tls.VersionTLS13 || h.psk.identity == nil || h.psk.agreed {
+		return nil
+	}
+	return &refusal{noPSK("it was not used"), alertHandshakeFailure}
+}
+
 // timeToVerifyPSK is timeToVerify for a pre-shared key: once the peer has proven that it has the key, and
 // before this side's last flight. The exception is a TLS 1.2 client, whose last flight comes before the
 // server's proof.

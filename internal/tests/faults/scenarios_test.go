@@ -3,10 +3,13 @@
 package faults_test
 
 import (
+	"context"
 	"crypto"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"testing"
 
@@ -63,6 +66,36 @@ func dial(ctx *ossl.Context, peer *tls.Config) attempt {
 
 func serve(ctx *ossl.Context, peer *tls.Config) attempt {
 	return connect(func(c net.Conn) conn { return tls.Client(c, peer) }, func(c net.Conn) conn { return ctx.Server(c) }, "server")
+}
+
+// psk returns the scenario of connections with a pre-shared key, both ends of which are ours. Either may use a
+// certificate too, and must not.
+func psk(name string, version uint16) scenario {
+	return scenario{name, false, func(t *testing.T) (func() attempt, func(attempt) attempt) {
+		key := ossl.PSK{Identity: []byte("identity"), Key: []byte("0123456789abcdef0123456789abcdef")}
+		both := ossl.WithPSKOrCertificate()
+		client, err := ossl.NewContext(tlstest.ClientConfig(tlstest.Only(version)), both,
+			ossl.WithPSK(func(context.Context, string) (*ossl.PSK, error) { return &key, nil }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		server, err := ossl.NewContext(tlstest.ServerConfig(tlstest.Only(version)), both,
+			ossl.WithPSKLookup(func(context.Context, []byte) (*ossl.PSK, error) { return &key, nil }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		try := func() attempt {
+			a := connect(func(c net.Conn) conn { return client.Client(c, "") },
+				func(c net.Conn) conn { return server.Server(c) }, "client")
+			ended := func(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
+			var op *net.OpError
+			if a.peer != nil && !ended(a.peer) && (ended(a.err) || errors.As(a.err, &op)) { // the fault was the server's
+				a.err, a.peer = a.peer, a.err
+			}
+			return a
+		}
+		return try, func(attempt) attempt { return try() }
+	}}
 }
 
 // newContext returns the scenario of making a Context: if it succeeds, the Context must be as good as
@@ -224,6 +257,8 @@ func scenarios() []scenario {
 		client("client refuses the authority", true, cc(stranger), sc()),
 		client("client refuses the name", true, cc(misnamed), sc()),
 		client("client refuses the name, TLS 1.2", true, cc(misnamed, old), sc()),
+		psk("pre-shared key", tls.VersionTLS13),
+		psk("pre-shared key, TLS 1.2", tls.VersionTLS12),
 		server("server", false, sc(alpn), cc(alpn)),
 		server("server, TLS 1.2", false, sc(), cc(old)),
 		server("server, libssl's records", false, sc(), cc(), byLibssl),
