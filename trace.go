@@ -122,7 +122,8 @@ func (t *tracer) end(c *Conn, err error, failure Failure) {
 		return
 	}
 	s := &c.state
-	parts := []string{tls.VersionName(s.Version), cmp.Or(tlsnames.CipherSuites.Name(s.CipherSuite), tls.CipherSuiteName(s.CipherSuite))}
+	suite := cmp.Or(tlsnames.CipherSuites.Name(s.CipherSuite), tls.CipherSuiteName(s.CipherSuite))
+	parts := []string{tls.VersionName(s.Version), suite}
 	if s.CurveID != 0 {
 		parts = append(parts, s.CurveID.String())
 	}
