@@ -46,8 +46,7 @@ type pskOptions struct {
 // if the server doesn't use the key, unless [WithPSKOrCertificate] is given too.
 //
 // In TLS 1.3 each connection has a new (EC)DHE key exchange as well, so the key reveals nothing of earlier
-// connections; in TLS 1.2, the suites are those with ECDHE_PSK. The other name of a key exchange is
-// [WithInsecurePSKWithoutDHE].
+// connections; in TLS 1.2, the suites are those with ECDHE_PSK. [WithInsecurePSKWithoutDHE] allows others.
 //
 // Such a connection has no certificates: PeerCertificates and VerifiedChains of its [tls.ConnectionState] are
 // nil, and VerifyHostname returns an error. DidResume is false. VerifyConnection and [WithVerification] are asked

@@ -7,7 +7,7 @@ package libssl
 import "unsafe"
 
 // sourceHash is the SHA-256 hash of the C sources and of bindings_cgo.go.
-const sourceHash = "d118932543668f180416c55e365d14ad655edef2128ca81295a574d2c2215b09"
+const sourceHash = "2e98c9b9e203eafc2643287623579e5e4986f3d4e34a4da103ff5b721802da0e"
 
 const (
 	c_OSSL_DROPPED_BEHIND    = 0x62

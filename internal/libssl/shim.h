@@ -389,10 +389,10 @@ ossl_step ossl_conn_start(ossl_ctx *ctx, int as_is, int server, const char *serv
 	const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap);
 
 /*
- * Gives a connection a pre-shared key, with which it can't use a certificate that Go doesn't expect, nor a
- * session. On a server, at OSSL_NEED_HELLO or OSSL_NEED_PSK; without a key at OSSL_NEED_HELLO, TLS 1.2 is used
- * and OSSL_NEED_PSK follows. packed: borrow; 1 for SHA-384 or 0 for
- * SHA-256, the length of the identity in 2 bytes, the identity, the key. Returns 1, or 0 with the connection's
+ * Gives a connection a pre-shared key: it then has no session, and in TLS 1.3 no suite with another
+ * hash. Of a server, at OSSL_NEED_HELLO or OSSL_NEED_PSK; if there is no key at OSSL_NEED_HELLO, the
+ * version is TLS 1.2 and OSSL_NEED_PSK follows. packed: borrow; 1 for SHA-384 or 0 for SHA-256, the
+ * length of the identity in 2 bytes, the identity, the key. Returns 1, or 0 with the connection's
  * errors. SSL_set_psk_find_session_callback(3), SSL_set_psk_use_session_callback(3),
  * SSL_set_psk_server_callback(3), SSL_set_psk_client_callback(3), SSL_set_ciphersuites(3).
  */
