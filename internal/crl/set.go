@@ -1,0 +1,215 @@
+package crl
+
+import (
+	"crypto/sha256"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A State is the result of a look-up.
+type State int
+
+const (
+	Good       State = iota // a list in force doesn't have the certificate
+	Revoked                 // a list has it
+	Missing                 // there is no list for it
+	Unverified              // the issuer has not signed the list for it, or may not sign lists
+	Expired                 // the list's nextUpdate has passed
+	Early                   // the list's thisUpdate has not come
+)
+
+// A Verdict is the result of a look-up, and the list that it follows from.
+type Verdict struct {
+	State  State
+	List   *List // nil if the state is Missing or Unverified
+	Reason int   // if the certificate is revoked: RFC 5280, section 5.3.1
+	Err    error // the state is Unverified since the signature couldn't be verified
+}
+
+// A Set is the lists that are in force together.
+type Set struct {
+	lists    []*List
+	byIssuer map[string][]*List // by the issuer's encoded name
+}
+
+func newSet(lists []*List) *Set {
+	s := &Set{lists: lists, byIssuer: make(map[string][]*List)}
+	for _, l := range lists {
+		s.byIssuer[string(l.rawIssuer)] = append(s.byIssuer[string(l.rawIssuer)], l)
+	}
+	return s
+}
+
+// Lists returns the lists.
+func (s *Set) Lists() []*List { return slices.Clone(s.lists) }
+
+// Check looks a certificate up in the lists of its issuer. A certificate that a list of its issuer
+// has is revoked even if the list is out of date, or the issuer's certificate isn't for lists.
+func (s *Set) Check(cert, issuer *x509.Certificate, verify VerifyFunc, now time.Time, grace time.Duration) Verdict {
+	lists := s.byIssuer[string(issuer.RawSubject)]
+	worst, good := Verdict{State: Missing}, Verdict{}
+	for _, l := range lists {
+		if !l.scope.covers(cert) {
+			continue
+		}
+		signed, err := l.signedBy(issuer, verify)
+		if !signed {
+			if worst.State == Missing {
+				worst = Verdict{State: Unverified, Err: err}
+			}
+			continue
+		}
+		if newest := newestOf(lists, l, issuer, verify); newest != l {
+			continue
+		}
+		if reason, revoked := l.revoked.find(cert.SerialNumber); revoked {
+			return Verdict{State: Revoked, List: l, Reason: int(reason)}
+		}
+		switch {
+		case l.isCurrent(now, grace):
+			good.List = l
+		case now.Before(l.ThisUpdate):
+			worst = Verdict{State: Early, List: l}
+		default:
+			worst = Verdict{State: Expired, List: l}
+		}
+	}
+	switch {
+	case good.List == nil:
+		return worst
+	case issuer.KeyUsage != 0 && issuer.KeyUsage&x509.KeyUsageCRLSign == 0:
+		return Verdict{State: Unverified}
+	}
+	return good
+}
+
+// newestOf returns the newest of the lists that the issuer has signed and that have the scope of l.
+func newestOf(lists []*List, l *List, issuer *x509.Certificate, verify VerifyFunc) *List {
+	newest := l
+	for _, other := range lists {
+		if other == newest || !other.replaces(l) || !newest.olderThan(other) {
+			continue
+		}
+		if signed, _ := other.signedBy(issuer, verify); signed {
+			newest = other
+		}
+	}
+	return newest
+}
+
+// A Store holds a Set that is replaced as a whole. Look-ups take no lock.
+type Store struct {
+	set atomic.Pointer[Set]
+	mu  sync.Mutex // one Replace at a time
+}
+
+// Set returns the Set in place, nil before the first Replace.
+func (s *Store) Set() *Set { return s.set.Load() }
+
+// Replace makes the lists in texts, by their names, those in place. If it returns an error, the lists
+// in place stay. now is the time by the machine's clock.
+//
+// A list whose signature was verified stays until its issuer has signed a newer one of the same
+// scope: whoever can change the files, or the answers of an HTTP server, can take back no revocation.
+func (s *Store) Replace(texts map[string][]byte, verify VerifyFunc, now time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var old []*List
+	if set := s.set.Load(); set != nil {
+		old = set.lists
+	}
+	lists, err := parseAll(texts, old)
+	if err != nil {
+		return err
+	}
+	for _, l := range old {
+		if l.signer.Load() == nil || slices.Contains(lists, l) {
+			continue
+		}
+		next, err := successor(l, lists, verify, now)
+		if err != nil {
+			return err
+		}
+		if next == nil {
+			lists = append(lists, l)
+		}
+	}
+	s.set.Store(newSet(lists))
+	return nil
+}
+
+// parseAll parses texts. It takes the lists that haven't changed from old.
+func parseAll(texts map[string][]byte, old []*List) ([]*List, error) {
+	known := make(map[[sha256.Size]byte]*List)
+	for _, l := range old {
+		known[l.sum] = l
+	}
+	names := make([]string, 0, len(texts))
+	for name := range texts {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	var lists []*List
+	for _, name := range names {
+		some, err := Lists(name, texts[name], func(sum [sha256.Size]byte) *List { return known[sum] })
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range some {
+			if known[l.sum] == nil {
+				known[l.sum] = l
+			}
+			if !slices.Contains(lists, known[l.sum]) {
+				lists = append(lists, known[l.sum])
+			}
+		}
+	}
+	if len(lists) == 0 {
+		return nil, errors.New("there is no list")
+	}
+	return lists, nil
+}
+
+// successor returns the list that replaces l, or nil if l must stay since there is none.
+func successor(l *List, lists []*List, verify VerifyFunc, now time.Time) (next *List, err error) {
+	strange := false
+	for _, other := range lists {
+		if !other.replaces(l) {
+			continue
+		}
+		signed, err := other.signedBy(l.signer.Load(), verify)
+		if err != nil {
+			return nil, err
+		}
+		strange = strange || !signed
+		if signed && (next == nil || next.olderThan(other)) {
+			next = other
+		}
+	}
+	current := l.isCurrent(now, 0)
+	switch {
+	case next == nil && strange && current:
+		return nil, fmt.Errorf("%v is replaced by one that its issuer has not signed", l)
+	case next == nil:
+		return nil, nil
+	case next.olderThan(l):
+		return nil, fmt.Errorf("%v is replaced by an older one, of %s", l, next.ThisUpdate.Format(time.RFC3339))
+	case current && next.ThisUpdate.After(now):
+		return nil, fmt.Errorf("%v is replaced by one that isn't in force before %s", l, next.ThisUpdate.Format(time.RFC3339))
+	}
+	return next, nil
+}
+
+// Learn verifies the signatures of the lists of these issuers, so that no handshake has to.
+func (s *Set) Learn(issuers []*x509.Certificate, verify VerifyFunc) {
+	for _, issuer := range issuers {
+		for _, l := range s.byIssuer[string(issuer.RawSubject)] {
+			_, _ = l.signedBy(issuer, verify) // Check asks again
+		}
+	}
+}
