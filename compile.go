@@ -46,6 +46,9 @@ func compileContext(config *tls.Config, o *options, parent *Context) (*Context, 
 	if c.config, err = checkedConfig(config, o); err != nil {
 		return nil, err
 	}
+	if err := o.checkCRLs(c.config, parent != nil); err != nil {
+		return nil, err
+	}
 	if c.fips, err = o.setUpFIPS(c.config, parent); err != nil {
 		return nil, err
 	}
@@ -87,6 +90,11 @@ func compileContext(config *tls.Config, o *options, parent *Context) (*Context, 
 	clientCAs, err := c.findTrust(parent)
 	if err != nil {
 		return nil, err
+	}
+	if o.crls != nil {
+		if err := o.crls.use(c.fips, c.config.RootCAs, c.config.ClientCAs); err != nil {
+			return nil, err
+		}
 	}
 	if err := c.convertCertificates(parent != nil); err != nil {
 		return nil, err

@@ -101,10 +101,14 @@ type counters struct {
 	records    RecordStats                // guarded by mu
 
 	chains                       chain.Counts
+	revocation                   revocationCounts
 	certificates, configurations cacheCounts
 	read, written                atomic.Uint64
 	closed                       atomic.Uint64 // never more than opened
 }
+
+// revocationCounts count verifications of peers by revocation lists.
+type revocationCounts struct{ revoked, hardFails, softFails atomic.Uint64 }
 
 // cacheCounts count for a cache whose entries are expensive to make.
 type cacheCounts struct{ misses, evictions atomic.Uint64 }
@@ -176,6 +180,8 @@ func (c *counters) addTo(sum *counters) {
 	sum.opened += c.opened
 	for _, n := range []struct{ to, from *atomic.Uint64 }{
 		{&sum.chains.Hits, &c.chains.Hits}, {&sum.chains.Misses, &c.chains.Misses},
+		{&sum.revocation.revoked, &c.revocation.revoked}, {&sum.revocation.hardFails, &c.revocation.hardFails},
+		{&sum.revocation.softFails, &c.revocation.softFails},
 		{&sum.certificates.misses, &c.certificates.misses}, {&sum.certificates.evictions, &c.certificates.evictions},
 		{&sum.configurations.misses, &c.configurations.misses}, {&sum.configurations.evictions, &c.configurations.evictions},
 		{&sum.read, &c.read}, {&sum.written, &c.written},

@@ -66,7 +66,8 @@ func TestCountersAdd(t *testing.T) {
 	c.closed.Add(1)
 	c.sessions, c.records = SessionCacheStats{1, 2, 3, 4, 5}, RecordStats{1, 2, 3}
 	for i, n := range []interface{ Store(uint64) }{&c.read, &c.written, &c.chains.Hits, &c.chains.Misses, &c.certificates.misses,
-		&c.certificates.evictions, &c.configurations.misses, &c.configurations.evictions} {
+		&c.certificates.evictions, &c.configurations.misses, &c.configurations.evictions,
+		&c.revocation.revoked, &c.revocation.hardFails, &c.revocation.softFails} {
 		n.Store(uint64(i + 1))
 	}
 	sum, one := new(counters), c.snapshot()

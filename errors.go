@@ -124,7 +124,9 @@ const (
 	alertHandshakeFailure       = record.AlertHandshakeFailure
 	alertBadCertificate         = record.AlertBadCertificate
 	alertUnsupportedCertificate = record.AlertUnsupportedCertificate
+	alertCertificateRevoked     = record.AlertCertificateRevoked
 	alertCertificateExpired     = record.AlertCertificateExpired
+	alertCertificateUnknown     = record.AlertCertificateUnknown
 	alertUnknownCA              = record.AlertUnknownCA
 	alertDecodeError            = record.AlertDecodeError
 	alertProtocolVersion        = record.AlertProtocolVersion

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// An Event is a [*HandshakeEvent], a [*CloseEvent] or a [*SessionEvent]. Later versions may have
-// more types.
+// An Event is a [*HandshakeEvent], a [*CloseEvent], a [*SessionEvent] or a [*RevocationEvent]. Later
+// versions may have more types.
 type Event interface{ event() }
 
 // A HandshakeEvent reports that a handshake has succeeded or failed. It comes after
@@ -55,9 +55,17 @@ type SessionEvent struct {
 	Err      error
 }
 
-func (*HandshakeEvent) event() {}
-func (*CloseEvent) event()     {}
-func (*SessionEvent) event()   {}
+// A RevocationEvent reports that a peer's chain has passed during a handshake although no revocation
+// list tells that it is good: [WithCRLSoftFail]. Refusals are in the HandshakeEvent.
+type RevocationEvent struct {
+	Server bool // this side is the server
+	Err    *RevocationError
+}
+
+func (*HandshakeEvent) event()  {}
+func (*CloseEvent) event()      {}
+func (*SessionEvent) event()    {}
+func (*RevocationEvent) event() {}
 
 // WithEvents calls f at each [Event] of the Context's connections, including those for which
 // GetConfigForClient has chosen another configuration. The call that causes the event waits for f,

@@ -48,6 +48,44 @@ func Example() {
 	// Output: hello over TLS, TLS 1.3, <nil>
 }
 
+// A server that admits clients with certificates that were not revoked.
+func ExampleWithCRLs() {
+	ca, client := tlstest.CA(), tlstest.ClientCert(tlstest.P256)
+	list := ca.List(1, nil) // the authority's list as DER; a program loads files: CRLFiles
+	lists, err := ossl.LoadCRLs(func() (map[string][]byte, error) { return map[string][]byte{"ca.crl": list}, nil })
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, err := ossl.NewContext(&tls.Config{
+		Certificates: []tls.Certificate{tlstest.ServerCert(tlstest.P256)},
+		ClientAuth:   tls.RequireAndVerifyClientCert,
+		ClientCAs:    ca.Pool(),
+	}, ossl.WithCRLs(lists), ossl.WithCRLHardFail())
+	if err != nil {
+		log.Fatal(err)
+	}
+	connect := func() error {
+		a, b := tlstest.Buffered()
+		defer a.Close()
+		go tls.Client(a, &tls.Config{
+			Certificates: []tls.Certificate{client}, RootCAs: ca.Pool(), ServerName: tlstest.ServerName}).Handshake()
+		server := ctx.Server(b)
+		defer server.Close()
+		return server.Handshake()
+	}
+	fmt.Println(connect())
+
+	list = ca.List(2, nil, client.Leaf)
+	if err := lists.Reload(); err != nil {
+		log.Fatal(err)
+	}
+	var revoked *ossl.RevocationError
+	fmt.Println(errors.As(connect(), &revoked), revoked.State)
+	// Output:
+	// <nil>
+	// true revoked
+}
+
 // A server that echoes: the example of README.md.
 func ExampleListen() {
 	cert, err := tls.LoadX509KeyPair("cert.pem", "key.pem")

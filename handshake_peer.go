@@ -24,8 +24,12 @@ func (r *refusal) verdict() libssl.Verdict {
 	switch r.alert {
 	case alertUnknownCA:
 		return libssl.VerdictUnknownCA
+	case alertCertificateRevoked:
+		return libssl.VerdictRevoked
 	case alertCertificateExpired:
 		return libssl.VerdictExpired
+	case alertCertificateUnknown:
+		return libssl.VerdictUnknown
 	case alertUnsupportedCertificate:
 		return libssl.VerdictUnsupported
 	case alertInternalError:

@@ -50,6 +50,10 @@ type options struct {
 	fips        bool
 	roots       *Roots // of FIPS mode; nil for the system's
 	clientRoots *Roots
+	crls        *CRLs // of WithCRLs; nil for none
+	crlHardFail bool
+	crlSoftFail bool
+	crlGrace    time.Duration
 	events      func(Event) // nil for none
 	labels      bool        // of profiles
 	trace       io.Writer   // nil for none

@@ -47,6 +47,7 @@ const (
 
 	// The peer's certificate was refused.
 	FailureCertificateExpired   FailureClass = "certificate_expired"   // or is not valid yet
+	FailureCertificateRevoked   FailureClass = "certificate_revoked"   // or there is no list in force: RevocationError
 	FailureCertificateUntrusted FailureClass = "certificate_untrusted" // it comes from an unknown authority
 	FailureCertificateName      FailureClass = "certificate_name"      // it is for another name
 	FailureCertificate          FailureClass = "certificate"           // for another reason
@@ -126,13 +127,16 @@ func waitEnded(err error) FailureClass {
 	return ""
 }
 
-// certificateRefused returns the class of an error of crypto/x509, or "".
+// certificateRefused returns the class of an error about a certificate, or "".
 func certificateRefused(err error) FailureClass {
 	var invalid x509.CertificateInvalidError
 	var authority x509.UnknownAuthorityError
 	var name x509.HostnameError
 	var verification *tls.CertificateVerificationError
+	var revocation *RevocationError
 	switch {
+	case errors.As(err, &revocation):
+		return FailureCertificateRevoked
 	case errors.As(err, &name):
 		return FailureCertificateName
 	case errors.As(err, &authority):
@@ -166,7 +170,8 @@ func (f Failure) withAlert(sent uint8) Failure {
 	switch f.Class {
 	case FailureConfig, FailureNotTLS:
 		return f
-	case FailureLibrary, FailureCertificate, FailureCertificateExpired, FailureCertificateName, FailureCertificateUntrusted:
+	case FailureLibrary, FailureCertificate, FailureCertificateExpired, FailureCertificateRevoked, FailureCertificateName,
+		FailureCertificateUntrusted:
 		f.Alert = tls.AlertError(sent)
 		return f
 	}

@@ -23,6 +23,7 @@ type Stats struct {
 	Records      RecordStats
 	SessionCache SessionCacheStats
 	ChainCache   ChainCacheStats
+	Revocation   RevocationStats
 
 	// The caches of [WithCertificateCache] and [WithConfigurationCache]; for the process, those of the
 	// drop-in functions too.
@@ -86,6 +87,14 @@ type ChainCacheStats struct {
 	Hits, Misses uint64
 }
 
+// RevocationStats count the verifications of peers by the lists of [WithCRLs] that found fault. They
+// include those of sessions that a peer offered, and that were then not resumed.
+type RevocationStats struct {
+	Revoked   uint64 // refused, since a certificate was revoked
+	HardFails uint64 // refused, since there was no list in force: [WithCRLHardFail]
+	SoftFails uint64 // accepted, although there was no list in force: [WithCRLSoftFail]
+}
+
 // ConversionCacheStats count for a cache of certificates or configurations in OpenSSL's form.
 type ConversionCacheStats struct {
 	Misses    uint64 // conversions
@@ -118,6 +127,7 @@ func (c *counters) snapshot() Stats {
 		Broken:     failureStats(c.broken),
 		Records:    c.records,
 		ChainCache: ChainCacheStats{c.chains.Hits.Load(), c.chains.Misses.Load()},
+		Revocation: RevocationStats{c.revocation.revoked.Load(), c.revocation.hardFails.Load(), c.revocation.softFails.Load()},
 
 		CertificateCache:   c.certificates.stats(),
 		ConfigurationCache: c.configurations.stats(),

@@ -27,7 +27,7 @@ func (c *Context) newVerifier(level int) *chain.Verifier {
 	return chain.New(config)
 }
 
-// decide verifies the peer's chain, which is not empty, by the configuration alone.
+// decide verifies the peer's chain, which is not empty, by the configuration and revocation lists.
 func (c *Conn) decide(packed []byte) (certs []*x509.Certificate, chains [][]*x509.Certificate, r *refusal) {
 	ctx := c.context()
 	var refused *chain.Refusal
@@ -38,6 +38,12 @@ func (c *Conn) decide(packed []byte) (certs []*x509.Certificate, chains [][]*x50
 	}
 	if refused != nil {
 		return nil, nil, &refusal{refused.Err, refused.Alert}
+	}
+	if ctx.opts.crls != nil { // remembered chains too: no verdict of a list is remembered
+		var r *refusal
+		if chains, r = c.unrevoked(certs, chains); r != nil {
+			return nil, nil, r
+		}
 	}
 	return certs, chains, nil
 }

@@ -33,6 +33,11 @@ func Sum(a, b ossl.Stats) ossl.Stats {
 			Hits:   a.ChainCache.Hits + b.ChainCache.Hits,
 			Misses: a.ChainCache.Misses + b.ChainCache.Misses,
 		},
+		Revocation: ossl.RevocationStats{
+			Revoked:   a.Revocation.Revoked + b.Revocation.Revoked,
+			HardFails: a.Revocation.HardFails + b.Revocation.HardFails,
+			SoftFails: a.Revocation.SoftFails + b.Revocation.SoftFails,
+		},
 		CertificateCache:   sumOfCaches(a.CertificateCache, b.CertificateCache),
 		ConfigurationCache: sumOfCaches(a.ConfigurationCache, b.ConfigurationCache),
 	}

@@ -31,6 +31,7 @@ func stats(n uint64) ossl.Stats {
 		Records:      ossl.RecordStats{Direct: 7 * n, Libssl: 8 * n, Kernel: 9 * n},
 		SessionCache: ossl.SessionCacheStats{Hits: 10 * n, Misses: 11 * n, Errors: 12 * n, Puts: 13 * n, PutErrors: 14 * n},
 		ChainCache:   ossl.ChainCacheStats{Hits: 15 * n, Misses: 16 * n},
+		Revocation:   ossl.RevocationStats{Revoked: 17 * n, HardFails: 18 * n, SoftFails: 19 * n},
 
 		CertificateCache:   ossl.ConversionCacheStats{Misses: 17 * n, Evictions: 18 * n},
 		ConfigurationCache: ossl.ConversionCacheStats{Misses: 19 * n, Evictions: 20 * n},

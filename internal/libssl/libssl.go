@@ -110,9 +110,11 @@ const (
 	VerdictOK          Verdict = 0  // X509_V_OK
 	VerdictInternal    Verdict = 1  // X509_V_ERR_UNSPECIFIED: internal_error(80)
 	VerdictExpired     Verdict = 10 // X509_V_ERR_CERT_HAS_EXPIRED: certificate_expired(45)
+	VerdictRevoked     Verdict = 23 // X509_V_ERR_CERT_REVOKED: certificate_revoked(44)
 	VerdictUnknownCA   Verdict = 20 // X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY: unknown_ca(48)
 	VerdictUnsupported Verdict = 26 // X509_V_ERR_INVALID_PURPOSE: unsupported_certificate(43)
 	VerdictBad         Verdict = 28 // X509_V_ERR_CERT_REJECTED: bad_certificate(42)
+	VerdictUnknown     Verdict = 44 // X509_V_ERR_DIFFERENT_CRL_SCOPE: certificate_unknown(46), as for all errors without a row
 )
 
 // Facts are the negotiated parameters of a connection. Its byte slices are copies.

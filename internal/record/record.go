@@ -34,7 +34,9 @@ const (
 	AlertHandshakeFailure       = 40
 	AlertBadCertificate         = 42
 	AlertUnsupportedCertificate = 43
+	AlertCertificateRevoked     = 44
 	AlertCertificateExpired     = 45
+	AlertCertificateUnknown     = 46
 	AlertIllegalParameter       = 47
 	AlertUnknownCA              = 48
 	AlertDecodeError            = 50
