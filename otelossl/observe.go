@@ -25,13 +25,14 @@ const (
 	operationKey  = attribute.Key("ossl.session_cache.operation")
 	resultKey     = attribute.Key("ossl.cache.result")
 	cacheKey      = attribute.Key("ossl.cache.name")
+	verdictKey    = attribute.Key("ossl.revocation.verdict")
 )
 
 // instruments are the instruments for statistics, which are read when metrics are collected.
 type instruments struct {
 	handshakes, failures, broken metric.Int64ObservableCounter
 	records, kernel, io          metric.Int64ObservableCounter
-	sessions, chains             metric.Int64ObservableCounter
+	sessions, chains, revocation metric.Int64ObservableCounter
 	conversions, evictions       metric.Int64ObservableCounter
 	open                         metric.Int64ObservableUpDownCounter
 }
@@ -53,6 +54,8 @@ func observe(meter metric.Meter, source metrics.Source) (metric.Registration, er
 	in.io = counter("ossl.io", "By", "Application data that was read and written.")
 	in.sessions = counter("ossl.session_cache.operations", "{operation}", "Calls of a server's session cache.")
 	in.chains = counter("ossl.chain_cache.lookups", "{lookup}", "Look-ups in the cache of verified certificate chains.")
+	in.revocation = counter("ossl.revocation.verdicts", "{verification}",
+		"Verifications of peers in which revocation lists found fault.")
 	in.conversions = counter("ossl.conversions", "{conversion}",
 		"Certificates and configurations that were converted for OpenSSL.")
 	in.evictions = counter("ossl.conversion.evictions", "{eviction}",
@@ -68,8 +71,8 @@ func observe(meter metric.Meter, source metrics.Source) (metric.Registration, er
 			in.report(observation{o, n.Name}, n.Stats)
 		}
 		return nil
-	}, in.handshakes, in.failures, in.broken, in.records, in.kernel, in.io, in.sessions, in.chains, in.conversions, in.evictions,
-		in.open)
+	}, in.handshakes, in.failures, in.broken, in.records, in.kernel, in.io, in.sessions, in.chains, in.revocation,
+		in.conversions, in.evictions, in.open)
 }
 
 func (in *instruments) report(o observation, s ossl.Stats) {
@@ -100,6 +103,9 @@ func (in *instruments) report(o observation, s ossl.Stats) {
 	o.count(in.sessions, c.PutErrors, operationKey.String("put"), resultKey.String("error"))
 	o.count(in.chains, s.ChainCache.Hits, resultKey.String("hit"))
 	o.count(in.chains, s.ChainCache.Misses, resultKey.String("miss"))
+	o.count(in.revocation, s.Revocation.Revoked, verdictKey.String("revoked"))
+	o.count(in.revocation, s.Revocation.HardFails, verdictKey.String("hard_fail"))
+	o.count(in.revocation, s.Revocation.SoftFails, verdictKey.String("soft_fail"))
 	o.count(in.conversions, s.CertificateCache.Misses, cacheKey.String("certificates"))
 	o.count(in.conversions, s.ConfigurationCache.Misses, cacheKey.String("configurations"))
 	o.count(in.evictions, s.CertificateCache.Evictions, cacheKey.String("certificates"))

@@ -38,6 +38,7 @@ var known = ossl.Stats{
 	Records:      ossl.RecordStats{Direct: 9, Libssl: 10, Kernel: 11},
 	SessionCache: ossl.SessionCacheStats{Hits: 12, Misses: 13, Errors: 14, Puts: 15, PutErrors: 16},
 	ChainCache:   ossl.ChainCacheStats{Hits: 17, Misses: 18},
+	Revocation:   ossl.RevocationStats{Revoked: 23, HardFails: 24, SoftFails: 25},
 
 	CertificateCache:   ossl.ConversionCacheStats{Misses: 19, Evictions: 20},
 	ConfigurationCache: ossl.ConversionCacheStats{Misses: 21, Evictions: 22},
@@ -83,6 +84,9 @@ func TestObservedStats(t *testing.T) {
 					join("ossl.cache.result=error", c.first) + ",ossl.session_cache.operation=put", 16},
 				point{"ossl.chain_cache.lookups", "{lookup}", join("ossl.cache.result=hit", c.first), 17},
 				point{"ossl.chain_cache.lookups", "{lookup}", join("ossl.cache.result=miss", c.first), 18},
+				point{"ossl.revocation.verdicts", "{verification}", c.attributes + "ossl.revocation.verdict=revoked", 23},
+				point{"ossl.revocation.verdicts", "{verification}", c.attributes + "ossl.revocation.verdict=hard_fail", 24},
+				point{"ossl.revocation.verdicts", "{verification}", c.attributes + "ossl.revocation.verdict=soft_fail", 25},
 				point{"ossl.conversions", "{conversion}", join("ossl.cache.name=certificates", c.first), 19},
 				point{"ossl.conversions", "{conversion}", join("ossl.cache.name=configurations", c.first), 21},
 				point{"ossl.conversion.evictions", "{eviction}", join("ossl.cache.name=certificates", c.first), 20},

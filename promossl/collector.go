@@ -18,10 +18,10 @@ type Collector struct {
 
 // descs describe the metrics.
 type descs struct {
-	handshakes, failures, durations, broken   *prometheus.Desc
-	open, read, written, records, kernel      *prometheus.Desc
-	sessionGets, sessionPuts, chains, openssl *prometheus.Desc
-	conversions, evictions                    *prometheus.Desc
+	handshakes, failures, durations, broken               *prometheus.Desc
+	open, read, written, records, kernel                  *prometheus.Desc
+	sessionGets, sessionPuts, chains, revocation, openssl *prometheus.Desc
+	conversions, evictions                                *prometheus.Desc
 }
 
 // NewCollector returns a Collector of the source. Its metrics have the label "context", with the
@@ -45,6 +45,7 @@ func NewCollector(source metrics.Source) *Collector {
 	c.sessionGets = c.desc("tls_session_cache_gets_total", "Look-ups in the server's session cache.", "result")
 	c.sessionPuts = c.desc("tls_session_cache_puts_total", "Sessions that the server gave its session cache.", "result")
 	c.chains = c.desc("tls_chain_cache_lookups_total", "Look-ups in the cache of verified certificate chains.", "result")
+	c.revocation = c.desc("tls_revocation_verdicts_total", "Verifications of peers in which revocation lists found fault.", "verdict")
 	c.conversions = c.desc("tls_conversions_total", "Certificates and configurations that were converted for OpenSSL.", "cache")
 	c.evictions = c.desc("tls_conversion_evictions_total",
 		"Converted certificates and configurations that have left their cache since it had no room.", "cache")
@@ -65,7 +66,7 @@ func (c *Collector) desc(name, help string, labels ...string) *prometheus.Desc {
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		c.handshakes, c.failures, c.durations, c.broken, c.open, c.read, c.written, c.records, c.kernel,
-		c.sessionGets, c.sessionPuts, c.chains, c.conversions, c.evictions, c.openssl,
+		c.sessionGets, c.sessionPuts, c.chains, c.revocation, c.conversions, c.evictions, c.openssl,
 	} {
 		ch <- d
 	}
@@ -118,6 +119,9 @@ func (c *Collector) collect(s scrape, stats ossl.Stats) {
 	s.counter(c.sessionPuts, stats.SessionCache.PutErrors, "error")
 	s.counter(c.chains, stats.ChainCache.Hits, "hit")
 	s.counter(c.chains, stats.ChainCache.Misses, "miss")
+	s.counter(c.revocation, stats.Revocation.Revoked, "revoked")
+	s.counter(c.revocation, stats.Revocation.HardFails, "hard_fail")
+	s.counter(c.revocation, stats.Revocation.SoftFails, "soft_fail")
 	s.counter(c.conversions, stats.CertificateCache.Misses, "certificates")
 	s.counter(c.conversions, stats.ConfigurationCache.Misses, "configurations")
 	s.counter(c.evictions, stats.CertificateCache.Evictions, "certificates")

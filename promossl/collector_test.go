@@ -38,6 +38,7 @@ var known = fixed{{Name: "web", Stats: ossl.Stats{
 	Records:      ossl.RecordStats{Direct: 9, Libssl: 10, Kernel: 11},
 	SessionCache: ossl.SessionCacheStats{Hits: 12, Misses: 13, Errors: 14, Puts: 15, PutErrors: 16},
 	ChainCache:   ossl.ChainCacheStats{Hits: 17, Misses: 18},
+	Revocation:   ossl.RevocationStats{Revoked: 23, HardFails: 24, SoftFails: 25},
 
 	CertificateCache:   ossl.ConversionCacheStats{Misses: 19, Evictions: 20},
 	ConfigurationCache: ossl.ConversionCacheStats{Misses: 21, Evictions: 22},
@@ -69,6 +70,9 @@ ossl_tls_handshakes_total{` +
 ossl_tls_kernel_connections_total{context="web"} 11
 ossl_tls_open_connections{context="web"} 6
 ossl_tls_read_bytes_total{context="web"} 7
+ossl_tls_revocation_verdicts_total{context="web",verdict="hard_fail"} 24
+ossl_tls_revocation_verdicts_total{context="web",verdict="revoked"} 23
+ossl_tls_revocation_verdicts_total{context="web",verdict="soft_fail"} 25
 ossl_tls_session_cache_gets_total{context="web",result="error"} 14
 ossl_tls_session_cache_gets_total{context="web",result="hit"} 12
 ossl_tls_session_cache_gets_total{context="web",result="miss"} 13
