@@ -10,8 +10,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"github.com/ossl-go/ossl/internal/chain"
 	"github.com/ossl-go/ossl/internal/crl"
 	"github.com/ossl-go/ossl/internal/stdtls"
 )
@@ -93,10 +95,25 @@ func readCRL(lists map[string][]byte, path string) error {
 }
 
 // CRLs are the certificate revocation lists (RFC 5280, section 5) of a source. Any number of
-// Contexts may share them: see [WithCRLs].
+// Contexts may share them, all in FIPS mode or none: see [WithCRLs].
 type CRLs struct {
 	source CRLSource
 	store  crl.Store
+	mode   atomic.Int32 // of the Contexts; 0 before there is one
+}
+
+// The modes of the Contexts that share lists.
+const (
+	crlsPlain = 1 + iota
+	crlsFIPS
+)
+
+// verify returns the function that verifies the signatures of lists.
+func (c *CRLs) verify() crl.VerifyFunc {
+	if c.mode.Load() == crlsFIPS {
+		return chain.VerifyList
+	}
+	return crl.ByX509
 }
 
 // LoadCRLs returns the lists of a source. It refuses them all if one is malformed, or can't be
@@ -131,7 +148,7 @@ func (c *CRLs) Reload() error { return c.load("Reload") }
 func (c *CRLs) load(field string) error {
 	texts, err := c.source()
 	if err == nil {
-		err = c.store.Replace(texts, crl.ByX509, time.Now())
+		err = c.store.Replace(texts, c.verify(), time.Now())
 	}
 	if err != nil {
 		return &ConfigError{Field: field, Reason: "the revocation lists can't be used", Err: err}
@@ -160,15 +177,19 @@ func (c *CRLs) Lists() []CRL {
 // use prepares the lists for a Context. Lists of the configuration's own authorities are verified
 // now, and those of other issuers by the first handshake that has their certificates.
 func (c *CRLs) use(fips bool, pools ...*x509.CertPool) error {
+	mode := int32(crlsPlain)
 	if fips {
-		return &ConfigError{Field: "WithCRLs", Reason: "in FIPS mode the signatures of lists would be verified outside of the module"}
+		mode = crlsFIPS
+	}
+	if !c.mode.CompareAndSwap(0, mode) && c.mode.Load() != mode {
+		return &ConfigError{Field: "WithCRLs", Reason: "Contexts in FIPS mode, in which the module verifies lists, and others can't share them"}
 	}
 	for _, pool := range pools {
 		if pool == nil {
 			continue
 		}
 		if issuers, err := stdtls.PoolCertificates(pool); err == nil { // else handshakes verify
-			c.store.Set().Learn(issuers, crl.ByX509)
+			c.store.Set().Learn(issuers, c.verify())
 		}
 	}
 	return nil
@@ -274,7 +295,7 @@ type RevocationError struct {
 	Reason                 int
 	ThisUpdate, NextUpdate time.Time // of the list; zero if there is none
 
-	cause error
+	cause error // for which the signature of a list couldn't be verified, or nil
 }
 
 // reasons are the names of reason codes: RFC 5280, section 5.3.1.
@@ -298,15 +319,8 @@ func (e *RevocationError) Error() string {
 	case CRLNotYetValid:
 		return s + "may be revoked: its issuer's list is in force only from " + date(e.ThisUpdate) + " on"
 	}
-	s += "may be revoked: its issuer has not signed the list of that name, or must not sign lists"
-	if e.cause != nil {
-		s += ": " + strings.TrimPrefix(e.cause.Error(), "ossl: ")
-	}
-	return s
+	return s + "may be revoked: its issuer has not signed the list of that name, or must not sign lists"
 }
-
-// Unwrap returns the error for which the signature of the list couldn't be verified, or nil.
-func (e *RevocationError) Unwrap() error { return e.cause }
 
 var revocationStates = map[crl.State]RevocationState{crl.Revoked: CertificateRevoked, crl.Missing: CRLMissing,
 	crl.Unverified: CRLUnverified, crl.Expired: CRLExpired, crl.Early: CRLNotYetValid}
@@ -325,6 +339,8 @@ func (c *Conn) unrevoked(certs []*x509.Certificate, chains [][]*x509.Certificate
 		switch e := ctx.revocationIn(chain, now); {
 		case e == nil:
 			good = append(good, chain)
+		case e.cause != nil: // memory was short, for example: nothing is known
+			return nil, &refusal{libraryError(e.cause), alertInternalError}
 		case e.State == CertificateRevoked:
 			revoked = e
 		default:
@@ -353,9 +369,9 @@ func (c *Conn) unrevoked(certs []*x509.Certificate, chains [][]*x509.Certificate
 // revocationIn returns the worst of a chain's certificates: one that was revoked, or one for which no
 // list counts, or nil.
 func (c *Context) revocationIn(chain []*x509.Certificate, now time.Time) (worst *RevocationError) {
-	set := c.opts.crls.store.Set()
+	set, verify := c.opts.crls.store.Set(), c.opts.crls.verify()
 	for i, cert := range chain[:max(len(chain)-1, 0)] {
-		v := set.Check(cert, chain[i+1], crl.ByX509, now, c.opts.crlGrace)
+		v := set.Check(cert, chain[i+1], verify, now, c.opts.crlGrace)
 		if v.State == crl.Good || worst != nil && v.State != crl.Revoked {
 			continue
 		}

@@ -504,6 +504,12 @@ typedef struct SHA512state_st SHA512_CTX;
 		(EVP_MD_CTX *ctx, EVP_PKEY_CTX **pctx, const EVP_MD *type, ENGINE *e, EVP_PKEY *pkey)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, EVP_DigestSign, \
 		(EVP_MD_CTX *ctx, unsigned char *sigret, size_t *siglen, const unsigned char *tbs, size_t tbslen)) \
+	/* Signatures of revocation lists in FIPS mode: EVP_DigestVerifyInit(3) */ \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, int, EVP_DigestVerifyInit_ex, \
+		(EVP_MD_CTX *ctx, EVP_PKEY_CTX **pctx, const char *mdname, OSSL_LIB_CTX *libctx, const char *props, EVP_PKEY *pkey, \
+			const OSSL_PARAM *params)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, EVP_DigestVerify, \
+		(EVP_MD_CTX *ctx, const unsigned char *sigret, size_t siglen, const unsigned char *tbs, size_t tbslen)) \
 	/* Signers on 1.1.1: ENGINE_new(3), EVP_PKEY_meth_new(3), EVP_PKEY_set1_engine(3), RSA_get_ex_new_index(3) */ \
 	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, ENGINE *, ENGINE_new, (void)) \
 	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, int, ENGINE_free, (ENGINE *e)) \

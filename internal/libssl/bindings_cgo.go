@@ -284,6 +284,10 @@ func c_ossl_fips_try(from *c_ossl_fips_files, report *c_char, size c_size_t) c_i
 	return C.ossl_fips_try(from, report, size)
 }
 func c_ossl_fips_unlisted(conf *c_ossl_config) *c_char { return C.ossl_fips_unlisted(conf) }
+func c_ossl_fips_verify(der *c_uint8_t, n c_size_t, hash *c_char, pss c_int, signed *c_uint8_t, signedLen c_size_t,
+	signature *c_uint8_t, signatureLen c_size_t, errors *c_ulong) c_int {
+	return C.ossl_fips_verify(der, n, hash, pss, signed, signedLen, signature, signatureLen, errors)
+}
 func c_ossl_has(names *c_char, groups, signatures c_size_t, fips c_int, has *c_uint8_t, errors *c_ulong) c_int {
 	return C.ossl_has(names, groups, signatures, fips, has, errors)
 }

@@ -7,7 +7,7 @@ package libssl
 import "unsafe"
 
 // sourceHash is the SHA-256 hash of the C sources and of bindings_cgo.go.
-const sourceHash = "2e98c9b9e203eafc2643287623579e5e4986f3d4e34a4da103ff5b721802da0e"
+const sourceHash = "36c25436c0f52406e0897c936acce7696a89dd5e9c98891fd94d60364deef8c4"
 
 const (
 	c_OSSL_DROPPED_BEHIND    = 0x62
@@ -415,7 +415,7 @@ type c_ushort uint16
 type c_void [0]byte
 
 // functions is the number of the object's functions.
-const functions = 106
+const functions = 107
 
 type frame0[R any] struct {
 	_ [0]uint64
@@ -1047,9 +1047,18 @@ func c_ossl_fips_unlisted(p0 *c_struct_conf_st) *c_char {
 	return a.r
 }
 
+func c_ossl_fips_verify(p0 *c_uint8_t, p1 c_size_t, p2 *c_char, p3 c_int, p4 *c_uint8_t, p5 c_size_t, p6 *c_uint8_t, p7 c_size_t, p8 *c_ulong) c_int {
+	a := frame9[*c_uint8_t, c_size_t, *c_char, c_int, *c_uint8_t, c_size_t, *c_uint8_t, c_size_t, *c_ulong, c_int]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5, p6: p6, p7: p7, p8: p8}
+	call(66, unsafe.Pointer(&a))
+	if alwaysFalse {
+		escaped, escaped, escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p2), unsafe.Pointer(p4), unsafe.Pointer(p6), unsafe.Pointer(p8)
+	}
+	return a.r
+}
+
 func c_ossl_has(p0 *c_char, p1 c_size_t, p2 c_size_t, p3 c_int, p4 *c_uint8_t, p5 *c_ulong) c_int {
 	a := frame6[*c_char, c_size_t, c_size_t, c_int, *c_uint8_t, *c_ulong, c_int]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5}
-	call(66, unsafe.Pointer(&a))
+	call(67, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p4), unsafe.Pointer(p5)
 	}
@@ -1058,24 +1067,24 @@ func c_ossl_has(p0 *c_char, p1 c_size_t, p2 c_size_t, p3 c_int, p4 *c_uint8_t, p
 
 func c_ossl_heap_in_use() c_size_t {
 	a := frame0[c_size_t]{}
-	call(67, unsafe.Pointer(&a))
+	call(68, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_heap_trim(p0 c_int) c_int {
 	a := frame1[c_int, c_int]{p0: p0}
-	call(68, unsafe.Pointer(&a))
+	call(69, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_keep_stacks(p0 c_size_t) {
 	a := frame1[c_size_t, struct{}]{p0: p0}
-	call(69, unsafe.Pointer(&a))
+	call(70, unsafe.Pointer(&a))
 }
 
 func c_ossl_key_free(p0 *c_struct_ossl_key) {
 	a := frame1[*c_struct_ossl_key, struct{}]{p0: p0}
-	call(70, unsafe.Pointer(&a))
+	call(71, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1083,7 +1092,7 @@ func c_ossl_key_free(p0 *c_struct_ossl_key) {
 
 func c_ossl_key_provider(p0 *c_struct_ossl_key) *c_char {
 	a := frame1[*c_struct_ossl_key, *c_char]{p0: p0}
-	call(71, unsafe.Pointer(&a))
+	call(72, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1092,19 +1101,19 @@ func c_ossl_key_provider(p0 *c_struct_ossl_key) *c_char {
 
 func c_ossl_key_public(p0 *c_struct_ossl_key, p1 *c_uint8_t, p2 c_size_t, p3 *c_ulong) c_size_t {
 	a := frame4[*c_struct_ossl_key, *c_uint8_t, c_size_t, *c_ulong, c_size_t]{p0: p0, p1: p1, p2: p2, p3: p3}
-	call(72, unsafe.Pointer(&a))
+	call(73, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_key_sign(p0 *c_struct_ossl_key, p1 c_int, p2 *c_char, p3 *c_char, p4 *c_uint8_t, p5 c_size_t, p6 *c_uint8_t, p7 c_size_t, p8 *c_ulong) c_size_t {
 	a := frame9[*c_struct_ossl_key, c_int, *c_char, *c_char, *c_uint8_t, c_size_t, *c_uint8_t, c_size_t, *c_ulong, c_size_t]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5, p6: p6, p7: p7, p8: p8}
-	call(73, unsafe.Pointer(&a))
+	call(74, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_load(p0 *c_char, p1 *c_char, p2 *c_char, p3 *c_ossl_library, p4 *c_char, p5 c_size_t) c_int {
 	a := frame6[*c_char, *c_char, *c_char, *c_ossl_library, *c_char, c_size_t, c_int]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5}
-	call(74, unsafe.Pointer(&a))
+	call(75, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p2), unsafe.Pointer(p3), unsafe.Pointer(p4)
 	}
@@ -1113,18 +1122,18 @@ func c_ossl_load(p0 *c_char, p1 *c_char, p2 *c_char, p3 *c_ossl_library, p4 *c_c
 
 func c_ossl_load_begin() c_int {
 	a := frame0[c_int]{}
-	call(75, unsafe.Pointer(&a))
+	call(76, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_load_give_up() {
 	a := frame0[struct{}]{}
-	call(76, unsafe.Pointer(&a))
+	call(77, unsafe.Pointer(&a))
 }
 
 func c_ossl_loaded_free(p0 *c_ossl_loaded) {
 	a := frame1[*c_ossl_loaded, struct{}]{p0: p0}
-	call(77, unsafe.Pointer(&a))
+	call(78, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1132,7 +1141,7 @@ func c_ossl_loaded_free(p0 *c_ossl_loaded) {
 
 func c_ossl_module_of_provider(p0 *c_struct_conf_st, p1 *c_char) *c_char {
 	a := frame2[*c_struct_conf_st, *c_char, *c_char]{p0: p0, p1: p1}
-	call(78, unsafe.Pointer(&a))
+	call(79, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1)
 	}
@@ -1141,7 +1150,7 @@ func c_ossl_module_of_provider(p0 *c_struct_conf_st, p1 *c_char) *c_char {
 
 func c_ossl_modules_of_config(p0 *c_struct_conf_st) *c_char {
 	a := frame1[*c_struct_conf_st, *c_char]{p0: p0}
-	call(79, unsafe.Pointer(&a))
+	call(80, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1150,19 +1159,19 @@ func c_ossl_modules_of_config(p0 *c_struct_conf_st) *c_char {
 
 func c_ossl_occupied() c_int {
 	a := frame0[c_int]{}
-	call(80, unsafe.Pointer(&a))
+	call(81, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_pauses_hold_threads() c_int {
 	a := frame0[c_int]{}
-	call(81, unsafe.Pointer(&a))
+	call(82, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_policy_read(p0 *c_struct_conf_st, p1 *c_size_t, p2 **c_char, p3 *c_ulong) *c_uint8_t {
 	a := frame4[*c_struct_conf_st, *c_size_t, **c_char, *c_ulong, *c_uint8_t]{p0: p0, p1: p1, p2: p2, p3: p3}
-	call(82, unsafe.Pointer(&a))
+	call(83, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p2), unsafe.Pointer(p3)
 	}
@@ -1171,18 +1180,18 @@ func c_ossl_policy_read(p0 *c_struct_conf_st, p1 *c_size_t, p2 **c_char, p3 *c_u
 
 func c_ossl_privileged() c_int {
 	a := frame0[c_int]{}
-	call(83, unsafe.Pointer(&a))
+	call(84, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_prompt_never() {
 	a := frame0[struct{}]{}
-	call(84, unsafe.Pointer(&a))
+	call(85, unsafe.Pointer(&a))
 }
 
 func c_ossl_provider_load(p0 *c_char, p1 *c_ulong) c_int {
 	a := frame2[*c_char, *c_ulong, c_int]{p0: p0, p1: p1}
-	call(85, unsafe.Pointer(&a))
+	call(86, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1)
 	}
@@ -1191,13 +1200,13 @@ func c_ossl_provider_load(p0 *c_char, p1 *c_ulong) c_int {
 
 func c_ossl_report_size() c_size_t {
 	a := frame0[c_size_t]{}
-	call(86, unsafe.Pointer(&a))
+	call(87, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_roots_add(p0 *c_struct_ossl_roots, p1 *c_uint8_t, p2 c_size_t, p3 *c_ulong) c_int {
 	a := frame4[*c_struct_ossl_roots, *c_uint8_t, c_size_t, *c_ulong, c_int]{p0: p0, p1: p1, p2: p2, p3: p3}
-	call(87, unsafe.Pointer(&a))
+	call(88, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p3)
 	}
@@ -1206,7 +1215,7 @@ func c_ossl_roots_add(p0 *c_struct_ossl_roots, p1 *c_uint8_t, p2 c_size_t, p3 *c
 
 func c_ossl_roots_free(p0 *c_struct_ossl_roots) {
 	a := frame1[*c_struct_ossl_roots, struct{}]{p0: p0}
-	call(88, unsafe.Pointer(&a))
+	call(89, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1214,7 +1223,7 @@ func c_ossl_roots_free(p0 *c_struct_ossl_roots) {
 
 func c_ossl_roots_new(p0 c_int, p1 *c_ulong) *c_struct_ossl_roots {
 	a := frame2[c_int, *c_ulong, *c_struct_ossl_roots]{p0: p0, p1: p1}
-	call(89, unsafe.Pointer(&a))
+	call(90, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p1)
 	}
@@ -1223,7 +1232,7 @@ func c_ossl_roots_new(p0 c_int, p1 *c_ulong) *c_struct_ossl_roots {
 
 func c_ossl_roots_verify(p0 *c_struct_ossl_roots, p1 *c_uint8_t, p2 c_size_t, p3 *c_ossl_roots_query) c_ossl_roots_answer {
 	a := frame4[*c_struct_ossl_roots, *c_uint8_t, c_size_t, *c_ossl_roots_query, c_ossl_roots_answer]{p0: p0, p1: p1, p2: p2, p3: p3}
-	call(90, unsafe.Pointer(&a))
+	call(91, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p3)
 	}
@@ -1232,35 +1241,35 @@ func c_ossl_roots_verify(p0 *c_struct_ossl_roots, p1 *c_uint8_t, p2 c_size_t, p3
 
 func c_ossl_schedule_all_same() c_int {
 	a := frame0[c_int]{}
-	call(91, unsafe.Pointer(&a))
+	call(92, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_schedule_distrust(p0 c_int) {
 	a := frame1[c_int, struct{}]{p0: p0}
-	call(92, unsafe.Pointer(&a))
+	call(93, unsafe.Pointer(&a))
 }
 
 func c_ossl_shard_known() c_int {
 	a := frame0[c_int]{}
-	call(93, unsafe.Pointer(&a))
+	call(94, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_shard_pin(p0 c_int) {
 	a := frame1[c_int, struct{}]{p0: p0}
-	call(94, unsafe.Pointer(&a))
+	call(95, unsafe.Pointer(&a))
 }
 
 func c_ossl_slim_allowed() c_int {
 	a := frame0[c_int]{}
-	call(95, unsafe.Pointer(&a))
+	call(96, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_slim_hmac(p0 *c_char, p1 *c_uint8_t, p2 c_size_t, p3 *c_uint8_t, p4 c_size_t, p5 *c_uint8_t) c_int {
 	a := frame6[*c_char, *c_uint8_t, c_size_t, *c_uint8_t, c_size_t, *c_uint8_t, c_int]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5}
-	call(96, unsafe.Pointer(&a))
+	call(97, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p3), unsafe.Pointer(p5)
 	}
@@ -1269,37 +1278,37 @@ func c_ossl_slim_hmac(p0 *c_char, p1 *c_uint8_t, p2 c_size_t, p3 *c_uint8_t, p4 
 
 func c_ossl_slim_keys_found() c_uint64_t {
 	a := frame0[c_uint64_t]{}
-	call(97, unsafe.Pointer(&a))
+	call(98, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_slim_keys_kept() c_int {
 	a := frame0[c_int]{}
-	call(98, unsafe.Pointer(&a))
+	call(99, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_slim_library() *c_struct_ossl_lib_ctx_st {
 	a := frame0[*c_struct_ossl_lib_ctx_st]{}
-	call(99, unsafe.Pointer(&a))
+	call(100, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_slim_setup(p0 c_int) c_int {
 	a := frame1[c_int, c_int]{p0: p0}
-	call(100, unsafe.Pointer(&a))
+	call(101, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_ssl_ctxs_made() c_uint64_t {
 	a := frame0[c_uint64_t]{}
-	call(101, unsafe.Pointer(&a))
+	call(102, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_store_load(p0 *c_char, p1 c_int, p2 c_int, p3 c_uintptr_t, p4 *c_ossl_loaded, p5 *c_ulong) c_int {
 	a := frame6[*c_char, c_int, c_int, c_uintptr_t, *c_ossl_loaded, *c_ulong, c_int]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5}
-	call(102, unsafe.Pointer(&a))
+	call(103, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p4), unsafe.Pointer(p5)
 	}
@@ -1308,7 +1317,7 @@ func c_ossl_store_load(p0 *c_char, p1 c_int, p2 c_int, p3 c_uintptr_t, p4 *c_oss
 
 func c_ossl_use(p0 *c_char, p1 c_size_t) c_int {
 	a := frame2[*c_char, c_size_t, c_int]{p0: p0, p1: p1}
-	call(103, unsafe.Pointer(&a))
+	call(104, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1317,12 +1326,12 @@ func c_ossl_use(p0 *c_char, p1 c_size_t) c_int {
 
 func c_ossl_verify_error(p0 c_long) *c_char {
 	a := frame1[c_long, *c_char]{p0: p0}
-	call(104, unsafe.Pointer(&a))
+	call(105, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_version() c_ulong {
 	a := frame0[c_ulong]{}
-	call(105, unsafe.Pointer(&a))
+	call(106, unsafe.Pointer(&a))
 	return a.r
 }

@@ -139,6 +139,14 @@ typedef struct {
  */
 ossl_roots_answer ossl_roots_verify(const ossl_roots *roots, const uint8_t *packed, size_t len, const ossl_roots_query *query);
 
+/*
+ * Verifies a signature by the module, with the key of a certificate. der, hash, signed_bytes, signature: borrow. hash:
+ * OpenSSL's name, NULL for algorithms that sign messages. pss: 1 for RSA-PSS with a salt of the hash's length. Returns 1 if
+ * it is right, 0 if it is wrong, or -1 with errors if that is not known. Not for 1.1.1. EVP_DigestVerify(3).
+ */
+int ossl_fips_verify(const uint8_t *der, size_t len, const char *hash, int pss, const uint8_t *signed_bytes, size_t signed_len,
+	const uint8_t *signature, size_t signature_len, unsigned long *errors);
+
 /* Returns the text for an X509_V_ERR (borrow, static). X509_verify_cert_error_string(3). */
 const char *ossl_verify_error(long code);
 

@@ -142,6 +142,22 @@ func FIPSRandom(b []byte) error {
 	return nil
 }
 
+// FIPSVerify reports whether the FIPS module accepts a signature by the key of a certificate, given as
+// DER. hash is a [HashName], or "" for algorithms that sign messages. pss means RSA-PSS.
+func FIPSVerify(cert []byte, hash string, pss bool, signed, signature []byte) (bool, error) {
+	name := cString(hash)
+	defer c_free(unsafe.Pointer(name))
+	var errs [errorSlots]c_ulong
+	switch c_ossl_fips_verify(bytePtr(cert), c_size_t(len(cert)), name, c_int(flag(pss)), bytePtr(signed), c_size_t(len(signed)),
+		bytePtr(signature), c_size_t(len(signature)), &errs[0]) {
+	case 1:
+		return true, nil
+	case 0:
+		return false, nil
+	}
+	return false, &Error{Op: "verify a signature", Codes: codes(&errs)}
+}
+
 // Roots are certificates that libcrypto trusts, in FIPS mode.
 type Roots struct{ p *c_ossl_roots }
 

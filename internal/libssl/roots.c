@@ -143,4 +143,32 @@ done:
 	return answer;
 }
 
+int ossl_fips_verify(const uint8_t *der, size_t len, const char *hash, int pss, const uint8_t *signed_bytes, size_t signed_len,
+	const uint8_t *signature, size_t signature_len, unsigned long *errors)
+{
+	EVP_PKEY_CTX *key = NULL;
+	EVP_MD_CTX *ctx = NULL;
+	X509 *x = NULL;
+	int result = -1;
+
+	ossl_fn.ERR_clear_error();
+	if (!fips_ready() || !fips_library())
+		goto done;
+	x = cert_of(fips_library(), der, len);
+	ctx = ossl_fn.EVP_MD_CTX_new();
+	if (!x || !ctx || ossl_fn.EVP_DigestVerifyInit_ex(ctx, &key, hash, fips_library(), NULL, ossl_fn.X509_get0_pubkey(x), NULL) != 1)
+		goto done;
+	if (pss && (ossl_fn.EVP_PKEY_CTX_ctrl_str(key, "rsa_padding_mode", "pss") != 1 ||
+		ossl_fn.EVP_PKEY_CTX_ctrl_str(key, "rsa_pss_saltlen", "digest") != 1))
+		goto done;
+	/* Below 0 the signature may be malformed. */
+	result = ossl_fn.EVP_DigestVerify(ctx, signature, signature_len, signed_bytes, signed_len) == 1;
+done:
+	ossl_fn.EVP_MD_CTX_free(ctx); /* takes NULL, and frees key */
+	ossl_fn.X509_free(x); /* takes NULL */
+	if (ossl_drain_errors(errors) && result != 1)
+		result = -1; /* memory was short */
+	return result;
+}
+
 const char *ossl_verify_error(long code) { return ossl_fn.X509_verify_cert_error_string(code); }
