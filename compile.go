@@ -92,6 +92,9 @@ func compileContext(config *tls.Config, o *options, parent *Context) (*Context, 
 		return nil, err
 	}
 	if o.crls != nil {
+		if c.fips && lib.Number < libssl.Version3_0 {
+			return nil, &ConfigError{Field: "WithCRLs", Reason: "in FIPS mode, OpenSSL 3.0 or later must verify the lists"}
+		}
 		if err := o.crls.use(c.fips, c.config.RootCAs, c.config.ClientCAs); err != nil {
 			return nil, err
 		}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -98,6 +99,7 @@ func readCRL(lists map[string][]byte, path string) error {
 // Contexts may share them, all in FIPS mode or none: see [WithCRLs].
 type CRLs struct {
 	source CRLSource
+	mu     sync.Mutex // one load at a time, so that no answer of the source replaces a later one
 	store  crl.Store
 	mode   atomic.Int32 // of the Contexts; 0 before there is one
 }
@@ -146,6 +148,8 @@ func LoadCRLs(source CRLSource) (*CRLs, error) {
 func (c *CRLs) Reload() error { return c.load("Reload") }
 
 func (c *CRLs) load(field string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	texts, err := c.source()
 	if err == nil {
 		err = c.store.Replace(texts, c.verify(), time.Now())

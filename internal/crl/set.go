@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -103,22 +102,17 @@ func newestOf(lists []*List, l *List, issuer *x509.Certificate, verify VerifyFun
 }
 
 // A Store holds a Set that is replaced as a whole. Look-ups take no lock.
-type Store struct {
-	set atomic.Pointer[Set]
-	mu  sync.Mutex // one Replace at a time
-}
+type Store struct{ set atomic.Pointer[Set] }
 
 // Set returns the Set in place, nil before the first Replace.
 func (s *Store) Set() *Set { return s.set.Load() }
 
 // Replace makes the lists in texts, by their names, those in place. If it returns an error, the lists
-// in place stay. now is the time by the machine's clock.
+// in place stay. now is the time by the machine's clock. Calls must not overlap.
 //
 // A list whose signature was verified stays until its issuer has signed a newer one of the same
 // scope: whoever can change the files, or the answers of an HTTP server, can take back no revocation.
 func (s *Store) Replace(texts map[string][]byte, verify VerifyFunc, now time.Time) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	var old []*List
 	if set := s.set.Load(); set != nil {
 		old = set.lists

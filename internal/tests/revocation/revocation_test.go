@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -444,5 +445,43 @@ func TestPartitions(t *testing.T) {
 				t.Error(e)
 			}
 		})
+	}
+}
+
+// TestReloadUnderLoad: no handshake fails while lists are replaced.
+func TestReloadUnderLoad(t *testing.T) {
+	p := newPair(tls.VersionTLS13, tlstest.ClientRole, nil)
+	s := new(source)
+	s.set("ca", tlstest.CA().List(1, nil))
+	lists := load(t, s)
+	client, server, ctx := p.ends(t, hard(lists))
+	done := make(chan struct{})
+	var visits sync.WaitGroup
+	for range 2 {
+		visits.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				if _, _, err := tlstest.TryVisit(client, server); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for i := range 200 {
+		s.set("ca", tlstest.CA().List(int64(2+i), nil, tlstest.ServerCert(tlstest.P256).Leaf))
+		if err := lists.Reload(); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	close(done)
+	visits.Wait()
+	if got := ctx.Stats().Revocation; got != (ossl.RevocationStats{}) {
+		t.Errorf("counted %+v", got)
 	}
 }
