@@ -186,7 +186,7 @@ func (c *CRLs) use(fips bool, pools ...*x509.CertPool) error {
 		mode = crlsFIPS
 	}
 	if !c.mode.CompareAndSwap(0, mode) && c.mode.Load() != mode {
-		return &ConfigError{Field: "WithCRLs", Reason: "Contexts in FIPS mode, in which the module verifies lists, and others can't share them"}
+		return &ConfigError{Field: "WithCRLs", Reason: "Contexts in FIPS mode, where the module verifies lists, can't share them with others"}
 	}
 	for _, pool := range pools {
 		if pool == nil {

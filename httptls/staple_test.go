@@ -84,14 +84,18 @@ func TestCheckStaple(t *testing.T) {
 		staple []byte
 		good   bool
 	}{
-		"none":                 {leaf, nil, true},
-		"none, demanded":       {must, nil, false},
-		"good":                 {leaf, staple(root, leaf, nil), true},
-		"good, demanded":       {must, staple(root, must, nil), true},
-		"revoked":              {leaf, staple(root, leaf, func(r *ocsp.Response) { r.Status = ocsp.Revoked }), false},
-		"unknown":              {leaf, staple(root, leaf, func(r *ocsp.Response) { r.Status = ocsp.Unknown }), false},
-		"expired":              {leaf, staple(root, leaf, func(r *ocsp.Response) { r.NextUpdate = time.Now().Add(-time.Minute) }), false},
-		"not yet":              {leaf, staple(root, leaf, func(r *ocsp.Response) { r.ThisUpdate = time.Now().Add(20 * time.Minute) }), false},
+		"none":           {leaf, nil, true},
+		"none, demanded": {must, nil, false},
+		"good":           {leaf, staple(root, leaf, nil), true},
+		"good, demanded": {must, staple(root, must, nil), true},
+		"revoked":        {leaf, staple(root, leaf, func(r *ocsp.Response) { r.Status = ocsp.Revoked }), false},
+		"unknown":        {leaf, staple(root, leaf, func(r *ocsp.Response) { r.Status = ocsp.Unknown }), false},
+		"expired": {leaf, staple(root, leaf, func(r *ocsp.Response) {
+			r.NextUpdate = time.Now().Add(-time.Minute)
+		}), false},
+		"not yet": {leaf, staple(root, leaf, func(r *ocsp.Response) {
+			r.ThisUpdate = time.Now().Add(20 * time.Minute)
+		}), false},
 		"without nextUpdate":   {leaf, staple(root, leaf, func(r *ocsp.Response) { r.NextUpdate = time.Time{} }), false},
 		"of another":           {leaf, staple(root, must, nil), false},
 		"by another authority": {leaf, staple(other, leaf, nil), false},

@@ -45,7 +45,8 @@ func NewCollector(source metrics.Source) *Collector {
 	c.sessionGets = c.desc("tls_session_cache_gets_total", "Look-ups in the server's session cache.", "result")
 	c.sessionPuts = c.desc("tls_session_cache_puts_total", "Sessions that the server gave its session cache.", "result")
 	c.chains = c.desc("tls_chain_cache_lookups_total", "Look-ups in the cache of verified certificate chains.", "result")
-	c.revocation = c.desc("tls_revocation_verdicts_total", "Verifications of peers in which revocation lists found fault.", "verdict")
+	c.revocation = c.desc("tls_revocation_verdicts_total",
+		"Verifications of peers in which revocation lists found fault.", "verdict")
 	c.conversions = c.desc("tls_conversions_total", "Certificates and configurations that were converted for OpenSSL.", "cache")
 	c.evictions = c.desc("tls_conversion_evictions_total",
 		"Converted certificates and configurations that have left their cache since it had no room.", "cache")

@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// A List is a list of revoked certificates. Except for what it knows about its signature, it doesn't
-// change.
+// A List is a list of revoked certificates. Only its knowledge about its signature changes.
 type List struct {
 	Issuer                 string
 	Number                 *big.Int // nil if it has none

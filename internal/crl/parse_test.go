@@ -59,7 +59,7 @@ func reason(code int) func(*x509.RevocationList) {
 	return func(l *x509.RevocationList) { l.RevokedCertificateEntries[0].ReasonCode = code }
 }
 
-// TestRefusedLists: lists that can't be applied in full are refused, and the error says why.
+// TestRefusedLists: lists that can't be applied in full are refused, with the reason in the error.
 func TestRefusedLists(t *testing.T) {
 	ca, leaf := tlstest.CA(), tlstest.ClientCert(tlstest.P256).Leaf
 	for _, test := range []struct {
@@ -135,9 +135,10 @@ func TestGarbage(t *testing.T) {
 	text := pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: der})
 	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tlstest.CA().Cert.Raw})
 	for name, b := range map[string][]byte{
-		"nothing": nil, "a page": []byte("<html>404 Not Found</html>"), "cut": der[:len(der)-1], "more": append(der[:len(der):len(der)], 0),
-		"a certificate": tlstest.CA().Cert.Raw, "a certificate as PEM": cert, "a list and a certificate": append(text[:len(text):len(text)], cert...),
-		"PEM that is cut": text[:len(text)-3], "sequence": {0x30, 0}, "long length": {0x30, 0x84, 0xff, 0xff, 0xff, 0xff},
+		"nothing": nil, "a page": []byte("<html>404 Not Found</html>"), "cut": der[:len(der)-1],
+		"more": append(der[:len(der):len(der)], 0), "a certificate": tlstest.CA().Cert.Raw, "a certificate as PEM": cert,
+		"a list and a certificate": append(text[:len(text):len(text)], cert...),
+		"PEM that is cut":          text[:len(text)-3], "sequence": {0x30, 0}, "long length": {0x30, 0x84, 0xff, 0xff, 0xff, 0xff},
 	} {
 		if lists, err := Lists("x", b, unknown); err == nil {
 			t.Errorf("%s: %d lists", name, len(lists))
@@ -226,9 +227,10 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		if theirErr != nil {
-			t.Fatalf("accepted, and crypto/x509 says: %v", theirErr)
+			t.Fatalf("accepted, and refused by crypto/x509: %v", theirErr)
 		}
-		if !l.ThisUpdate.Equal(theirs.ThisUpdate) || !l.NextUpdate.Equal(theirs.NextUpdate) || string(l.rawIssuer) != string(theirs.RawIssuer) ||
+		if !l.ThisUpdate.Equal(theirs.ThisUpdate) || !l.NextUpdate.Equal(theirs.NextUpdate) ||
+			string(l.rawIssuer) != string(theirs.RawIssuer) ||
 			string(l.tbs) != string(theirs.RawTBSRevocationList) || l.algorithm != theirs.SignatureAlgorithm {
 			t.Fatal("another list than crypto/x509's")
 		}

@@ -19,7 +19,7 @@ const (
 	Missing                 // there is no list for it
 	Unverified              // the issuer has not signed the list for it, or may not sign lists
 	Expired                 // the list's nextUpdate has passed
-	Early                   // the list's thisUpdate has not come
+	Early                   // the list's thisUpdate is in the future
 )
 
 // A Verdict is the result of a look-up, and the list that it follows from.

@@ -25,7 +25,8 @@ type entry struct {
 const serialSize = 20 // RFC 5280, section 4.1.2.2
 
 func newEntry(serial *[serialSize]byte, reason uint8) entry {
-	return entry{binary.BigEndian.Uint64(serial[:]), binary.BigEndian.Uint64(serial[8:]), binary.BigEndian.Uint32(serial[16:]), reason}
+	order := binary.BigEndian
+	return entry{order.Uint64(serial[:]), order.Uint64(serial[8:]), order.Uint32(serial[16:]), reason}
 }
 
 func compareSerials(a, b entry) int {

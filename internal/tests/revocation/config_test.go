@@ -60,7 +60,8 @@ func TestRefusedConfigurations(t *testing.T) {
 // TestChosenConfiguration: lists are for the configurations of GetConfigForClient too, and one that
 // would not verify the client's chain fails the handshake.
 func TestChosenConfiguration(t *testing.T) {
-	for _, auth := range []tls.ClientAuthType{tls.VerifyClientCertIfGiven, tls.RequireAndVerifyClientCert, tls.RequireAnyClientCert} {
+	for _, auth := range []tls.ClientAuthType{tls.VerifyClientCertIfGiven, tls.RequireAndVerifyClientCert,
+		tls.RequireAnyClientCert} {
 		p := newPair(tls.VersionTLS13, tlstest.ClientRole, nil)
 		chosen := p.server.Clone()
 		chosen.ClientAuth = auth
@@ -140,7 +141,8 @@ func TestFiles(t *testing.T) {
 	if err := lists.Reload(); err != nil {
 		t.Error(err)
 	}
-	for name, path := range map[string]string{"nothing": filepath.Join(dir, "none"), "an empty folder": t.TempDir(), "a device": os.DevNull} {
+	for name, path := range map[string]string{"nothing": filepath.Join(dir, "none"),
+		"an empty folder": t.TempDir(), "a device": os.DevNull} {
 		if _, err := ossl.LoadCRLs(ossl.CRLFiles(path)); err == nil {
 			t.Errorf("%s has lists", name)
 		}

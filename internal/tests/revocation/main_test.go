@@ -79,7 +79,10 @@ func revocationError(t *testing.T, err error) *ossl.RevocationError {
 }
 
 // paths are the record paths.
-var paths = map[string]ossl.Option{"direct": ossl.WithRecordPath(ossl.RecordsAuto), "libssl": ossl.WithRecordPath(ossl.RecordsLibssl)}
+var paths = map[string]ossl.Option{
+	"direct": ossl.WithRecordPath(ossl.RecordsAuto),
+	"libssl": ossl.WithRecordPath(ossl.RecordsLibssl),
+}
 
 // A pair is a client and a server, and the certificate of the one that the other, with lists, judges.
 type pair struct {

@@ -67,7 +67,9 @@ func TestVerdicts(t *testing.T) {
 			return [][]byte{ca.List(1, nil), ca.List(2, nil, leaf)}
 		}, ossl.CertificateRevoked},
 		{"missing", func(*x509.Certificate) [][]byte { return [][]byte{tlstest.OtherCA().List(1, nil)} }, ossl.CRLMissing},
-		{"another issuer of the same name", func(*x509.Certificate) [][]byte { return [][]byte{twin.List(1, nil)} }, ossl.CRLUnverified},
+		{"another issuer of the same name", func(*x509.Certificate) [][]byte {
+			return [][]byte{twin.List(1, nil)}
+		}, ossl.CRLUnverified},
 		{"a newer list of another issuer of the same name", func(leaf *x509.Certificate) [][]byte {
 			return [][]byte{twin.List(9, nil), ca.List(1, nil, leaf)}
 		}, ossl.CertificateRevoked},
@@ -77,7 +79,9 @@ func TestVerdicts(t *testing.T) {
 			return [][]byte{list}
 		}, ossl.CRLUnverified},
 		{"expired", func(*x509.Certificate) [][]byte { return [][]byte{ca.List(1, valid(-2*time.Hour, -time.Hour))} }, ossl.CRLExpired},
-		{"not yet valid", func(*x509.Certificate) [][]byte { return [][]byte{ca.List(1, valid(time.Hour, 2*time.Hour))} }, ossl.CRLNotYetValid},
+		{"not yet valid", func(*x509.Certificate) [][]byte {
+			return [][]byte{ca.List(1, valid(time.Hour, 2*time.Hour))}
+		}, ossl.CRLNotYetValid},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			each(t, func(t *testing.T, version uint16, judged tlstest.Role, path ossl.Option) {
@@ -132,7 +136,8 @@ func TestVerdicts(t *testing.T) {
 					tlstest.Visit(t, client, server)
 				}
 				if unknown := test.state != "" && test.state != ossl.CertificateRevoked; unknown != (ctx.Stats().Revocation.SoftFails == 1) ||
-					unknown != (len(told) == 1) || unknown && (told[0].Err.State != test.state || told[0].Server != (judged == tlstest.ClientRole)) {
+					unknown != (len(told) == 1) ||
+					unknown && (told[0].Err.State != test.state || told[0].Server != (judged == tlstest.ClientRole)) {
 					t.Errorf("soft: counted %+v, told %v", ctx.Stats().Revocation, told)
 				}
 			})
@@ -387,7 +392,9 @@ func TestTwoPaths(t *testing.T) {
 // revoke it.
 func TestMayNotSignLists(t *testing.T) {
 	each(t, func(t *testing.T, version uint16, judged tlstest.Role, path ossl.Option) {
-		issuer := tlstest.NewAuthority("without cRLSign", tlstest.CA(), func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageCertSign })
+		issuer := tlstest.NewAuthority("without cRLSign", tlstest.CA(), func(c *x509.Certificate) {
+			c.KeyUsage = x509.KeyUsageCertSign
+		})
 		p := newPair(version, judged, issuer, issuer.Cert)
 		root := tlstest.CA().List(1, nil)
 		client, server, _ := p.stdEnds(t, hard(loaded(t, root, issuer.List(1, nil)), path))
