@@ -31,7 +31,7 @@ var (
 // issuingDistributionPoint, RFC 5280, section 5.2.5.
 type scope struct {
 	raw       string   // the extension's value: lists with the same scope replace each other
-	named     bool     // the list is for the certificates that name one of uris
+	named     bool     // the list is for the certificates that name a URI among uris
 	uris      []string // of the distribution point
 	usersOnly bool
 	casOnly   bool

@@ -110,8 +110,8 @@ func (s *Store) Set() *Set { return s.set.Load() }
 // Replace makes the lists in texts, by their names, those in place. If it returns an error, the lists
 // in place stay. now is the time by the machine's clock. Calls must not overlap.
 //
-// A list whose signature was verified stays until its issuer has signed a newer one of the same
-// scope: whoever can change the files, or the answers of an HTTP server, can take back no revocation.
+// A list whose signature was verified stays until its issuer has signed a newer list with the
+// same scope: a change of the files, or of an HTTP server's answers, takes no revocation back.
 func (s *Store) Replace(texts map[string][]byte, verify VerifyFunc, now time.Time) error {
 	var old []*List
 	if set := s.set.Load(); set != nil {
