@@ -7,7 +7,7 @@ package libssl
 import "unsafe"
 
 // sourceHash is the SHA-256 hash of the C sources and of bindings_cgo.go.
-const sourceHash = "36c25436c0f52406e0897c936acce7696a89dd5e9c98891fd94d60364deef8c4"
+const sourceHash = "4ba37e2b5ddded923eda3261eac5e305db5d6cced2f6b1616c7c4a59f5b353f7"
 
 const (
 	c_OSSL_DROPPED_BEHIND    = 0x62

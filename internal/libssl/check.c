@@ -12,7 +12,7 @@ enum { ROOM = 1 << 14 };
 /* Makes a server of the context with the credential. Returns give or NULL with errors. */
 static ossl_conn *server_with(ossl_ctx *ctx, ossl_cred *cred, unsigned long *errors)
 {
-	ossl_conn *server = ossl_conn_new(ctx, 1, NULL, NULL, 0, 0, errors);
+	ossl_conn *server = ossl_conn_new(ctx, 1, NULL, NULL, 0, NULL, 0, 0, errors);
 	int i;
 
 	if (!server || ossl_conn_use_cred(server, cred))
@@ -36,7 +36,7 @@ static int answers(ossl_ctx *ctx, ossl_cred *cred, int max_version, uint8_t *buf
 	int i;
 
 	if (server)
-		client = ossl_conn_new(ctx, 0, NULL, NULL, 0, 0, errors);
+		client = ossl_conn_new(ctx, 0, NULL, NULL, 0, NULL, 0, 0, errors);
 	if (client && ossl_fn.SSL_ctrl(((conn *)client)->ssl, OSSL_SSL_CTRL_SET_MAX_PROTO_VERSION, max_version, NULL) == 1) {
 		hello = ossl_conn_handshake(client, NULL, 0, buf, ROOM, NULL);
 		for (i = 0; i < OSSL_MAX_ERRORS && hello.status == OSSL_FATAL; i++)

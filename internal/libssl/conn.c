@@ -169,7 +169,7 @@ static int limit_signatures(conn *c, const ossl_cred *cred)
 }
 
 ossl_conn *ossl_conn_new(ossl_ctx *ctx, int server, const char *server_name, const uint8_t *session, size_t session_len,
-	int may_ask, unsigned long *errors)
+	const uint8_t *psk, size_t psk_len, int may_ask, unsigned long *errors)
 {
 	conn *c;
 	BIO *bio;
@@ -200,6 +200,8 @@ ossl_conn *ossl_conn_new(ossl_ctx *ctx, int server, const char *server_name, con
 	/* Before the state: SSL_set_options(3) of 3.2 and later writes to the record layer, which the state has
 	 * made, or for want of memory has not, without a word. Without one SSL_do_handshake(3) fails. */
 	session_begin(c, session, session_len);
+	if (psk_len > 0 && !psk_use(c, psk, psk_len))
+		goto failed;
 	if (server) {
 		ossl_fn.SSL_set_accept_state(c->ssl);
 		ossl_fn.SSL_set_verify(c->ssl, ctx->client_auth, NULL);
@@ -221,6 +223,8 @@ failed:
 	if (bio)
 		ossl_fn.BIO_free(bio);
 	ossl_fn.SSL_free(c->ssl);
+	bytes_free(&c->psk_identity);
+	bytes_free(&c->psk_key);
 	ossl_ctx_free(ctx);
 	free(c);
 	return NULL;
@@ -552,12 +556,7 @@ ossl_step ossl_conn_start(ossl_ctx *ctx, int as_is, int server, const char *serv
 		return none;
 	}
 	before = enter(part);
-	*pub = ossl_conn_new(part, server, server_name, session, psk_len > 0 ? 0 : session_len, may_ask, errors);
-	if (*pub && psk_len > 0 && !psk_use(of(*pub), psk, psk_len)) {
-		ossl_drain_errors(errors);
-		ossl_conn_free(*pub, OSSL_READ | OSSL_WRITE, 0, NULL, 0);
-		*pub = NULL;
-	}
+	*pub = ossl_conn_new(part, server, server_name, session, session_len, psk, psk_len, may_ask, errors);
 	leave(before);
 	if (!*pub)
 		return none;

@@ -68,7 +68,7 @@ static size_t offer_of(SSL_CTX *s)
 {
 	ossl_ctx all = {.refs = 2, .ssl = s}; /* on the stack: the connection doesn't free it */
 	unsigned long errors[OSSL_MAX_ERRORS];
-	ossl_conn *conn = ossl_conn_new(&all, 0, NULL, NULL, 0, 0, errors);
+	ossl_conn *conn = ossl_conn_new(&all, 0, NULL, NULL, 0, NULL, 0, 0, errors);
 	size_t len = 0;
 
 	if (conn && ossl_conn_handshake(conn, NULL, 0, NULL, 0, NULL).status == OSSL_WANT_READ)

@@ -371,18 +371,18 @@ int ossl_ctx_set_ticket_keys(ossl_ctx *ctx, const ossl_ticket_key *keys, size_t 
 
 /*
  * Makes a connection. server: 1 or 0; server_name: nullable, the name that a client sends; session:
- * a client's, DER, to be resumed if the server agrees; may_ask: 1 or 0, whether steps may end with
+ * a client's, DER, to be resumed if the server agrees; psk: a client's, as for ossl_conn_use_psk,
+ * psk_len 0 for none, else there must be no session; may_ask: 1 or 0, whether steps may end with
  * questions at points where libssl itself can't pause. Returns give (ossl_conn_free) or NULL with
  * errors. SSL_new(3).
  */
 ossl_conn *ossl_conn_new(ossl_ctx *ctx, int server, const char *server_name, const uint8_t *session, size_t session_len,
-	int may_ask, unsigned long *errors);
+	const uint8_t *psk, size_t psk_len, int may_ask, unsigned long *errors);
 
 /*
  * Makes a connection as ossl_conn_new does, in the context's part for this thread's processor, and takes
  * the first step of its handshake. conn: set to give, or NULL with errors, or NULL at OSSL_NEED_PART, which
- * doesn't come if as_is is 1. psk: of a client, as for ossl_conn_use_psk, psk_len 0 for none; there is no session
- * then.
+ * doesn't come if as_is is 1.
  */
 ossl_step ossl_conn_start(ossl_ctx *ctx, int as_is, int server, const char *server_name, const uint8_t *session,
 	size_t session_len, const uint8_t *psk, size_t psk_len, int may_ask, ossl_conn **conn, unsigned long *errors,
