@@ -64,22 +64,34 @@ func (h *handshake) forgetPSKOffer() {
 type pskOffer struct {
 	tls13      bool // TLS 1.3 will be chosen
 	hello      libssl.ClientHello
-	identities [][]byte // in TLS 1.3
+	identities []offeredPSK // in TLS 1.3
 }
 
-// parsePSKOffer returns the first identities in the body of a pre_shared_key extension: RFC 8446, section 4.2.11.
-// libssl examines the rest.
-func parsePSKOffer(body []byte) (identities [][]byte) {
+// An offeredPSK is a client's identity, with the hash of its key by the client's reckoning. A key with another
+// hash is no use: libssl's alert for a binder of the wrong length would tell that the identity is known.
+type offeredPSK struct {
+	identity       []byte
+	sha256, sha384 bool // one, or none if the binder's length is not that of a hash
+}
+
+// parsePSKOffer returns the first identities in the body of a pre_shared_key extension (RFC 8446, section 4.2.11),
+// each once, since libssl takes the first of those that are equal. ok is false if the extension is malformed.
+// libssl doesn't examine what follows the identity that it uses.
+func parsePSKOffer(body []byte) (offered []offeredPSK, ok bool) {
 	r := wire.Reader{Rest: body}
-	for list := r.List(2); len(list.Rest) > 0 && len(identities) < maxIdentities; {
-		identity := list.Vector(2)
-		list.Bytes(4) // obfuscated_ticket_age
-		if list.Failed {
-			break
+	identities, binders := r.List(2), r.List(2)
+	for n := 0; len(identities.Rest) > 0; n++ {
+		identity := identities.Vector(2)
+		identities.Bytes(4) // obfuscated_ticket_age
+		binder := binders.Vector(1)
+		if identities.Failed || binders.Failed || len(identity) == 0 {
+			return nil, false
 		}
-		identities = append(identities, bytes.Clone(identity))
+		if n < maxIdentities && !slices.ContainsFunc(offered, func(o offeredPSK) bool { return bytes.Equal(o.identity, identity) }) {
+			offered = append(offered, offeredPSK{bytes.Clone(identity), len(binder) == 32, len(binder) == 48})
+		}
 	}
-	return identities
+	return offered, r.Done() && binders.Done()
 }
 
 // findPSK decides, on a server, whether a client uses a pre-shared key. If so, or if the handshake fails, decided
@@ -90,13 +102,19 @@ func (h *handshake) findPSK() (decided bool, err error) {
 		return false, nil
 	}
 	var offer pskOffer
+	wellFormed := true
 	if err := h.withSSL(func(ssl *libssl.Conn) {
 		var body []byte
-		offer.tls13, body = ssl.PSKOffer()
-		offer.identities = parsePSKOffer(body)
+		if offer.tls13, body = ssl.PSKOffer(); body != nil {
+			offer.identities, wellFormed = parsePSKOffer(body)
+		}
 		offer.hello, _ = libssl.ParseClientHello(ssl.Hellos().Client)
 	}); err != nil {
 		return true, err
+	}
+	if !wellFormed {
+		h.sendAlert(alertDecodeError)
+		return true, noPSK("the client's offer is malformed")
 	}
 	if offer.tls13 {
 		return h.findPSK13(&offer)
@@ -118,18 +136,23 @@ func (h *handshake) findPSK13(offer *pskOffer) (decided bool, err error) {
 	o, need := &ctx.opts.psk, ctx.opts.psk.serversNeed()
 	offers := func(id uint16) bool { return slices.Contains(offer.hello.CipherSuites, id) }
 	sha256, sha384 := ctx.psk.has(false, offers), ctx.psk.has(true, offers)
+	usable := func(o offeredPSK) bool { return o.sha256 && sha256 || o.sha384 && sha384 }
 	mode := slices.Contains(offer.hello.PSKModes, modePSKDHE) || o.withoutDHE && slices.Contains(offer.hello.PSKModes, modePSK)
+	identities := offer.identities
+	if need { // otherwise a known identity that is of no use must not lead to a certificate
+		identities = slices.DeleteFunc(identities, func(o offeredPSK) bool { return !usable(o) })
+	}
 	switch {
 	case !need:
 	case len(offer.identities) == 0:
 		return true, h.refusePSK("the client offers none")
 	case !mode:
 		return true, h.refusePSK("the client offers no key exchange that the server has")
-	case !sha256 && !sha384:
+	case len(identities) == 0:
 		return true, h.refusePSK("the client offers no cipher suite that the server has")
 	}
-	for _, identity := range offer.identities {
-		psk, err := h.lookUp(identity)
+	for _, offered := range identities {
+		psk, err := h.lookUp(offered.identity)
 		if err != nil {
 			h.sendAlert(alertInternalError)
 			return true, err
@@ -137,14 +160,14 @@ func (h *handshake) findPSK13(offer *pskOffer) (decided bool, err error) {
 		switch {
 		case psk == nil:
 			continue
-		case psk.sha384() && sha384 || !psk.sha384() && sha256:
+		case psk.sha384() == offered.sha384 && usable(offered):
 			if !mode {
 				return true, h.refusePSK("the client offers no key exchange that the server has")
 			}
 			h.psk.known, h.psk.fault = true, nil
-			return true, h.usePSK(identity, psk.Key, psk.sha384())
+			return true, h.usePSK(offered.identity, psk.Key, psk.sha384())
 		}
-		reason := fmt.Sprintf("the client offers no cipher suite with the key's hash %v", psk.hash())
+		reason := fmt.Sprintf("the client doesn't offer the key with its hash %v", psk.hash())
 		if !need {
 			return true, h.refusePSK(reason)
 		}
@@ -153,7 +176,7 @@ func (h *handshake) findPSK13(offer *pskOffer) (decided bool, err error) {
 	if !need {
 		return false, nil // they may be tickets
 	}
-	return true, h.useDecoy(offer.identities[0], !sha256)
+	return true, h.useDecoy(identities[0].identity, identities[0].sha384)
 }
 
 // lookUp asks for the key with an identity, which is nil if it is unknown.

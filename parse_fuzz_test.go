@@ -3,6 +3,7 @@ package ossl
 import (
 	"bytes"
 	"crypto/tls"
+	"strings"
 	"testing"
 
 	"github.com/ossl-go/ossl/internal/tlstest"
@@ -78,24 +79,20 @@ func FuzzWithoutPeer(f *testing.F) {
 
 // FuzzPSKOffer reads the identities in a client's pre_shared_key.
 func FuzzPSKOffer(f *testing.F) {
-	f.Add([]byte("\x00\x0f\x00\x09meter-17x\x00\x00\x00\x00\x00\x21\x20"))
-	f.Add([]byte("\x00\x08\x00\x01a\x00\x00\x00\x00\x00"))
+	f.Add([]byte("\x00\x0f\x00\x09meter-17x\x00\x00\x00\x00\x00\x21\x20" + strings.Repeat("b", 32)))
+	f.Add([]byte("\x00\x0e\x00\x01a\x00\x00\x00\x00\x00\x01b\x00\x00\x00\x00\x00\x04\x01x\x01y"))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, body []byte) {
-		identities := parsePSKOffer(body)
-		if len(identities) > maxIdentities {
-			t.Fatalf("%d identities", len(identities))
+		offered, ok := parsePSKOffer(body)
+		if len(offered) > maxIdentities || ok && len(offered) == 0 && len(body) != 4 {
+			t.Fatalf("%d identities, %v", len(offered), ok)
 		}
-		at := 2
-		for _, identity := range identities { // they are in the body, one behind the other
-			at += 2
-			if !bytes.Equal(body[at:at+len(identity)], identity) {
-				t.Fatalf("%x isn't in %x", identity, body)
+		seen := map[string]bool{}
+		for _, o := range offered {
+			if len(o.identity) == 0 || o.sha256 && o.sha384 || seen[string(o.identity)] || !bytes.Contains(body, o.identity) {
+				t.Fatalf("%+v from %x", offered, body)
 			}
-			at += len(identity) + 4
-			if at > len(body) {
-				t.Fatalf("%x ends outside of %x", identity, body)
-			}
+			seen[string(o.identity)] = true
 		}
 	})
 }

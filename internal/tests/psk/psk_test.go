@@ -666,7 +666,7 @@ func TestPSKOptions(t *testing.T) {
 
 func noCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, nil }
 
-// TestPSKLookups: a client's identities are looked up in its order, and no more than five of them.
+// TestPSKLookups: a client's identities are looked up in its order, each once, and no more than the first five.
 func TestPSKLookups(t *testing.T) {
 	var asked []string
 	server := ossltest.NewPlainContext(t, only(tls.VersionTLS13), ossl.WithPSKLookup(
@@ -675,7 +675,11 @@ func TestPSKLookups(t *testing.T) {
 			clear(identity) // it is the callback's own
 			return nil, nil
 		}))
-	hello := helloWithIdentities(t, "a", "b", "c", "d", "e", "f", "g")
+	var all []offered
+	for _, identity := range []string{"a", "b", "c", "b", "d", "e", "f"} {
+		all = append(all, offered{identity, 32})
+	}
+	hello := helloWithKeys(t, all)
 	a, b := net.Pipe()
 	go func() {
 		a.Write(hello)
@@ -689,41 +693,91 @@ func TestPSKLookups(t *testing.T) {
 		alert != 47 && alert != 51 { // libssl's for a wrong binder: newer ones send decrypt_error
 		t.Errorf("the handshake: %v", err)
 	}
-	if !slices.Equal(asked, []string{"a", "b", "c", "d", "e"}) {
+	if !slices.Equal(asked, []string{"a", "b", "c", "d"}) {
 		t.Errorf("asked for %q", asked)
 	}
 }
 
-// helloWithIdentities returns the record of a ClientHello with these identities, whose binders are wrong.
-func helloWithIdentities(t *testing.T, identities ...string) []byte {
+// TestPSKBinders: a server that demands a key answers a known identity, whose binder is wrong, as an unknown one,
+// however long the binders are and wherever the identity stands.
+func TestPSKBinders(t *testing.T) {
+	const x, y = "meter-17", "other"
+	for name, offer := range map[string][]offered{
+		"SHA-256":                 {{x, 32}},
+		"SHA-384":                 {{x, 48}},
+		"no hash":                 {{x, 40}},
+		"second":                  {{y, 32}, {x, 48}},
+		"second, the first odd":   {{y, 40}, {x, 32}},
+		"second, the first empty": {{"", 32}, {x, 32}},
+		"twice":                   {{x, 48}, {x, 32}},
+		"twice, the other way":    {{x, 32}, {x, 48}},
+		"twice, the first odd":    {{x, 40}, {x, 32}},
+		"second, no binder":       {{y, 32}, {x, -1}},
+		"sixth":                   {{y, 32}, {y, 32}, {y, 32}, {y, 32}, {y, 32}, {x, 32}},
+	} {
+		for _, group := range []tls.CurveID{tls.X25519, tls.CurveP384} { // with the other one, there would be a HelloRetryRequest
+			answers := map[string]string{}
+			for who, key := range map[string]*ossl.PSK{
+				"unknown": {Identity: []byte("nobody"), Key: key256.Key},
+				"SHA-256": {Identity: []byte(x), Key: key256.Key},
+				"SHA-384": {Identity: []byte(x), Key: key256.Key, Hash: crypto.SHA384},
+			} {
+				config := only(tls.VersionTLS13)
+				config.CurvePreferences = []tls.CurveID{group}
+				var rec tlstest.Recording
+				a, b := tlstest.Buffered()
+				s := ossltest.NewPlainContext(t, config, knowing(key)).Server(rec.Tap(tlstest.ServerRole, b))
+				if _, err := a.Write(helloWithKeys(t, offer)); err != nil {
+					t.Fatal(err)
+				}
+				if err := s.Handshake(); err == nil {
+					t.Errorf("%s: a wrong binder is accepted", name)
+				}
+				s.Close()
+				a.Close()
+				answers[who] = fmt.Sprintf("%x", rec.Bytes(tlstest.ServerRole))
+			}
+			if answers["unknown"] == "" || answers["SHA-256"] != answers["unknown"] || answers["SHA-384"] != answers["unknown"] {
+				t.Errorf("%s, %v: the answers differ: %v", name, group, answers)
+			}
+		}
+	}
+}
+
+// An offered identity has a binder of that length, whose bytes are zeros, or none if the length is below 0.
+type offered struct {
+	identity string
+	binder   int
+}
+
+// helloWithKeys returns the record of crypto/tls's ClientHello, with these keys.
+func helloWithKeys(t *testing.T, keys []offered) []byte {
 	a, b := net.Pipe()
-	client := ossltest.NewPlainContext(t, only(tls.VersionTLS13), offering(key256)).Client(a, "")
+	client := tls.Client(a, &tls.Config{ServerName: "name.test", MinVersion: tls.VersionTLS13,
+		CurvePreferences:   []tls.CurveID{tls.X25519, tls.CurveP384},
+		ClientSessionCache: tls.NewLRUClientSessionCache(1)}) // for psk_key_exchange_modes
 	go client.Handshake()
 	hello := make([]byte, 4096)
 	n, err := b.Read(hello)
 	if err != nil {
 		t.Fatal(err)
 	}
-	client.Close()
 	b.Close()
-	hello = hello[:n]
-	at := extensionsAt(hello) + 2
-	for binary.BigEndian.Uint16(hello[at:]) != 41 {
-		at += 4 + int(binary.BigEndian.Uint16(hello[at+2:]))
-	}
+	hello = hello[:n:n]
 	var list, binders []byte
-	for _, identity := range identities {
-		list = append(binary.BigEndian.AppendUint16(list, uint16(len(identity))), identity...)
+	for _, key := range keys {
+		list = append(binary.BigEndian.AppendUint16(list, uint16(len(key.identity))), key.identity...)
 		list = append(list, 0, 0, 0, 0)
-		binders = append(append(binders, 32), make([]byte, 32)...)
+		if key.binder >= 0 {
+			binders = append(append(binders, byte(key.binder)), make([]byte, key.binder)...)
+		}
 	}
 	body := append(binary.BigEndian.AppendUint16(nil, uint16(len(list))), list...)
 	body = append(binary.BigEndian.AppendUint16(body, uint16(len(binders))), binders...)
-	grown := len(body) - (len(hello) - at - 4)
-	hello = append(binary.BigEndian.AppendUint16(hello[:at+2:at+2], uint16(len(body))), body...)
+	hello = append(binary.BigEndian.AppendUint16(append(hello, 0, 41), uint16(len(body))), body...)
 	const record, message = 3, 5 + 2 // the lengths' places
 	for _, place := range []int{record, message, extensionsAt(hello)} {
-		binary.BigEndian.PutUint16(hello[place:], uint16(int(binary.BigEndian.Uint16(hello[place:]))+grown))
+		binary.BigEndian.PutUint16(hello[place:], uint16(int(binary.BigEndian.Uint16(hello[place:]))+len(hello)-n))
 	}
 	return hello
 }
