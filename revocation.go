@@ -370,20 +370,20 @@ func (c *Conn) unrevoked(certs []*x509.Certificate, chains [][]*x509.Certificate
 	return nil, &refusal{errors.New("ossl: internal error: no chain to look up in revocation lists"), alertInternalError}
 }
 
-// revocationIn returns the worst of a chain's certificates: one that was revoked, or one for which no
-// list counts, or nil.
+// revocationIn returns the worst of a chain's certificates: one that was revoked or whose list could not
+// be verified, or one for which no list counts, or nil.
 func (c *Context) revocationIn(chain []*x509.Certificate, now time.Time) (worst *RevocationError) {
 	set, verify := c.opts.crls.store.Set(), c.opts.crls.verify()
 	for i, cert := range chain[:max(len(chain)-1, 0)] {
 		v := set.Check(cert, chain[i+1], verify, now, c.opts.crlGrace)
-		if v.State == crl.Good || worst != nil && v.State != crl.Revoked {
+		if v.State == crl.Good || worst != nil && v.State != crl.Revoked && v.Err == nil {
 			continue
 		}
 		worst = &RevocationError{Cert: cert, State: revocationStates[v.State], Reason: v.Reason, cause: v.Err}
 		if v.List != nil {
 			worst.ThisUpdate, worst.NextUpdate = v.List.ThisUpdate, v.List.NextUpdate
 		}
-		if v.State == crl.Revoked {
+		if v.State == crl.Revoked || v.Err != nil {
 			break
 		}
 	}

@@ -27,7 +27,7 @@ type Verdict struct {
 	State  State
 	List   *List // nil if the state is Missing or Unverified
 	Reason int   // if the certificate is revoked: RFC 5280, section 5.3.1
-	Err    error // the state is Unverified since the signature couldn't be verified
+	Err    error // the state is Unverified since a signature couldn't be verified
 }
 
 // A Set is the lists that are in force together.
@@ -50,20 +50,23 @@ func (s *Set) Lists() []*List { return slices.Clone(s.lists) }
 // Check looks a certificate up in the lists of its issuer. A certificate that a list of its issuer
 // has is revoked even if the list is out of date, or the issuer's certificate isn't for lists.
 func (s *Set) Check(cert, issuer *x509.Certificate, verify VerifyFunc, now time.Time, grace time.Duration) Verdict {
-	lists := s.byIssuer[string(issuer.RawSubject)]
-	worst, good := Verdict{State: Missing}, Verdict{}
-	for _, l := range lists {
+	signed, worst := make([]*List, 0, 4), Verdict{State: Missing}
+	for _, l := range s.byIssuer[string(issuer.RawSubject)] {
 		if !l.scope.covers(cert) {
 			continue
 		}
-		signed, err := l.signedBy(issuer, verify)
-		if !signed {
-			if worst.State == Missing {
-				worst = Verdict{State: Unverified, Err: err}
-			}
-			continue
+		switch ok, err := l.signedBy(issuer, verify); {
+		case err != nil: // this list may be the newest, or have the certificate
+			return Verdict{State: Unverified, Err: err}
+		case ok:
+			signed = append(signed, l)
+		default:
+			worst.State = Unverified
 		}
-		if newest := newestOf(lists, l, issuer, verify); newest != l {
+	}
+	var good *List
+	for _, l := range signed {
+		if l.olderThan(newest(signed, l)) {
 			continue
 		}
 		if reason, revoked := l.revoked.find(cert.SerialNumber); revoked {
@@ -71,7 +74,7 @@ func (s *Set) Check(cert, issuer *x509.Certificate, verify VerifyFunc, now time.
 		}
 		switch {
 		case l.isCurrent(now, grace):
-			good.List = l
+			good = l
 		case now.Before(l.ThisUpdate):
 			worst = Verdict{State: Early, List: l}
 		default:
@@ -79,22 +82,19 @@ func (s *Set) Check(cert, issuer *x509.Certificate, verify VerifyFunc, now time.
 		}
 	}
 	switch {
-	case good.List == nil:
+	case good == nil:
 		return worst
 	case issuer.KeyUsage != 0 && issuer.KeyUsage&x509.KeyUsageCRLSign == 0:
 		return Verdict{State: Unverified}
 	}
-	return good
+	return Verdict{List: good}
 }
 
-// newestOf returns the newest of the lists that the issuer has signed and that have the scope of l.
-func newestOf(lists []*List, l *List, issuer *x509.Certificate, verify VerifyFunc) *List {
-	newest := l
+// newest returns the newest of the lists that have the scope of l, which is one of them. It is the same for all
+// of these, so one of them is looked at even if some have no number, and olderThan is not an order.
+func newest(lists []*List, l *List) (newest *List) {
 	for _, other := range lists {
-		if other == newest || !other.replaces(l) || !newest.olderThan(other) {
-			continue
-		}
-		if signed, _ := other.signedBy(issuer, verify); signed {
+		if other.replaces(l) && (newest == nil || newest.olderThan(other)) {
 			newest = other
 		}
 	}

@@ -1,0 +1,57 @@
+package crl
+
+import (
+	"crypto/x509"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/ossl-go/ossl/internal/tlstest"
+)
+
+// setOf returns the set of these lists.
+func setOf(t *testing.T, ders ...[]byte) *Set {
+	t.Helper()
+	var all []*List
+	for _, der := range ders {
+		lists, err := Lists("x", der, unknown)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, lists...)
+	}
+	return newSet(all)
+}
+
+// TestSignatureNotVerified: a list whose signature couldn't be verified, for want of memory for example, is neither
+// passed over for an older one nor taken for another issuer's.
+func TestSignatureNotVerified(t *testing.T) {
+	ca, leaf := tlstest.CA(), tlstest.ClientCert(tlstest.P256).Leaf
+	s := setOf(t, ca.List(1, nil), ca.List(2, nil, leaf))
+	s.lists[0].signedBy(ca.Cert, ByX509)
+	noMemory := errors.New("no memory")
+	fails := func(*x509.Certificate, x509.SignatureAlgorithm, []byte, []byte) (bool, error) { return false, noMemory }
+	if v := s.Check(leaf, ca.Cert, fails, time.Now(), 0); v.State != Unverified || v.Err != noMemory {
+		t.Errorf("got %+v", v)
+	}
+	if v := s.Check(leaf, ca.Cert, ByX509, time.Now(), 0); v.State != Revoked || v.Err != nil {
+		t.Errorf("afterwards: %+v", v)
+	}
+}
+
+// TestListsWithoutNumbers: if some lists of an issuer have numbers and some have none, one of them counts all the same.
+func TestListsWithoutNumbers(t *testing.T) {
+	ca, leaf := tlstest.CA(), tlstest.ClientCert(tlstest.P256).Leaf
+	from := func(hours int) func(*x509.RevocationList) {
+		return func(l *x509.RevocationList) { l.ThisUpdate = l.ThisUpdate.Add(time.Duration(hours-10) * time.Hour) }
+	}
+	// By the numbers the second is older than the first, and by the dates it is the newest.
+	s := setOf(t, ca.List(5, from(1), leaf), ca.List(4, from(3), leaf), ca.List(9, from(2), leaf))
+	s.lists[2].Number = nil
+	for range s.lists {
+		if v := s.Check(leaf, ca.Cert, ByX509, time.Now(), 0); v.State != Revoked {
+			t.Errorf("got %+v", v)
+		}
+		s = newSet(append(s.lists[1:], s.lists[0]))
+	}
+}
