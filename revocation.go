@@ -33,7 +33,7 @@ func CRLFiles(paths ...string) CRLSource {
 	return func() (map[string][]byte, error) {
 		lists := make(map[string][]byte)
 		for _, path := range paths {
-			if err := readCRLs(lists, path); err != nil {
+			if err := readCRLs(lists, path, true); err != nil {
 				return nil, err
 			}
 		}
@@ -41,52 +41,44 @@ func CRLFiles(paths ...string) CRLSource {
 	}
 }
 
-// readCRLs reads a file or a folder.
-func readCRLs(lists map[string][]byte, path string) error {
+// readCRLs reads a file or, if enter is true, the files in a folder.
+func readCRLs(lists map[string][]byte, path string, enter bool) error {
 	info, err := os.Stat(path)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if !info.IsDir() {
-		return readCRL(lists, path)
+	case !info.IsDir():
+		return readCRL(lists, path, info)
+	case !enter:
+		return nil
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
 		return err
 	}
 	for _, entry := range entries {
-		file := filepath.Join(path, entry.Name())
 		if strings.HasPrefix(entry.Name(), ".") {
 			continue
 		}
-		if info, err := os.Stat(file); err != nil || info.IsDir() {
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		if err := readCRL(lists, file); err != nil {
+		if err := readCRLs(lists, filepath.Join(path, entry.Name()), false); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func readCRL(lists map[string][]byte, path string) error {
+func readCRL(lists map[string][]byte, path string, info os.FileInfo) error {
+	switch {
+	case !info.Mode().IsRegular(): // to open a pipe would wait for its writer
+		return fmt.Errorf("%s: not a file", path)
+	case info.Size() > maxCRLFile:
+		return fmt.Errorf("%s: %d bytes, where %d are the most", path, info.Size(), maxCRLFile)
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	info, err := file.Stat()
-	switch {
-	case err != nil:
-		return err
-	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s: not a file", path)
-	case info.Size() > maxCRLFile:
-		return fmt.Errorf("%s: %d bytes, where %d are the most", path, info.Size(), maxCRLFile)
-	}
 	text := make([]byte, info.Size())
 	if _, err := io.ReadFull(file, text); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
