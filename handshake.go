@@ -93,7 +93,8 @@ type handshake struct {
 	refused            *refusal // the reason why the handshake fails, or nil
 	refusing           *refusal // the reason why it will fail when the server's flight is complete, or nil
 
-	psk handshakePSK
+	psk           handshakePSK
+	noCertificate *refusal // the reason why a server fails if the client has no pre-shared key, or nil
 
 	// Set by the decisions on resumption (sessions.go, clientsession.go).
 	offered  *storedSession // a client's offer, or a server's candidate

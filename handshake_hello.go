@@ -23,6 +23,9 @@ func (h *handshake) processClientHello() error {
 	if decided, err := h.findPSK(); decided || err != nil {
 		return err
 	}
+	if h.noCertificate != nil {
+		return h.refuseHello(h.noCertificate.alert, h.noCertificate.err)
+	}
 	if h.c.context().unsigned != nil {
 		if err := h.chooseUnsigned(); err != nil || !h.begun {
 			return err
@@ -58,7 +61,12 @@ func (h *handshake) chooseForClient() error {
 		return h.refuseHello(alertInternalError, err)
 	}
 	if !h.needsPSK() {
-		if alert, err := h.pickCertificate(hello); err != nil {
+		alert, err := h.pickCertificate(hello)
+		switch {
+		case err == nil:
+		case h.c.context().opts.psk.find != nil:
+			h.noCertificate = &refusal{err, alert}
+		default:
 			return h.refuseHello(alert, err)
 		}
 	}

@@ -87,7 +87,8 @@ func WithPSKLookup(find func(ctx context.Context, identity []byte) (*PSK, error)
 //
 // A client that names a known identity gets that key or no connection: it never falls back to a certificate
 // because of a cipher suite or a wrong key. So anyone can find out which identities are known (RFC 8446,
-// appendix E.6). A server that must hide that has no certificates.
+// appendix E.6). A server that must hide that has no certificates. In TLS 1.2, where the client names its
+// identity later, it has chosen a key by offering a cipher suite with one that the server has.
 func WithPSKOrCertificate() Option {
 	return func(o *options) error {
 		o.psk.orCertificate = true

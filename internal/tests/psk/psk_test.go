@@ -134,10 +134,13 @@ func TestPSK(t *testing.T) {
 						if err := c.VerifyHostname("name.test"); err == nil {
 							t.Error("VerifyHostname without a certificate")
 						}
-						a, err := c.ExportKeyingMaterial("label", nil, 32)
-						b, err2 := s.ExportKeyingMaterial("label", nil, 32)
-						if err != nil || err2 != nil || !bytes.Equal(a, b) {
-							t.Errorf("exported %x, %v and %x, %v", a, err, b, err2)
+						for binding, exists := range map[string]bool{"tls-exporter": true, "tls-unique": version == tls.VersionTLS12,
+							"tls-server-end-point": false} {
+							a, err := c.ChannelBinding(binding)
+							b, err2 := s.ChannelBinding(binding)
+							if (err == nil) != exists || (err2 == nil) != exists || !bytes.Equal(a, b) {
+								t.Errorf("%s: %x, %v and %x, %v", binding, a, err, b, err2)
+							}
 						}
 						echo(t, c, s)
 					}
@@ -324,6 +327,29 @@ func TestPSKOrCertificate(t *testing.T) {
 					visit(nil, offering(unknown), both)
 				}
 			})
+		}
+	}
+}
+
+// TestPSKWithoutCertificate: a client with a key needs no certificate of a server that chooses these by name.
+func TestPSKWithoutCertificate(t *testing.T) {
+	failed := errors.New("no certificate for this name")
+	for _, version := range tlstest.Versions {
+		for _, chosen := range []bool{false, true} {
+			sc := only(version)
+			sc.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, failed }
+			if chosen {
+				other := sc.Clone()
+				sc.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return other, nil }
+			}
+			server := ossltest.NewPlainContext(t, sc, knowing(key256), ossl.WithPSKOrCertificate())
+			connect(t, ossltest.NewPlainContext(t, only(version), offering(key256)), server, key256.Identity)
+			plain := ossltest.NewPlainContext(t, tlstest.ClientConfig(tlstest.Only(version)))
+			_, _, clientErr, serverErr := shake(t, plain, server)
+			var alert tls.AlertError
+			if !errors.Is(serverErr, failed) || !errors.As(clientErr, &alert) || alert != 80 {
+				t.Errorf("without a key: %v, %v", clientErr, serverErr)
+			}
 		}
 	}
 }
