@@ -178,7 +178,7 @@ func (c *CRLs) use(fips bool, pools ...*x509.CertPool) error {
 		mode = crlsFIPS
 	}
 	if !c.mode.CompareAndSwap(0, mode) && c.mode.Load() != mode {
-		return &ConfigError{Field: "WithCRLs", Reason: "Contexts in FIPS mode, whose lists the module verifies, share them with no others"}
+		return &ConfigError{Field: "WithCRLs", Reason: "Contexts in FIPS mode, where the module verifies lists, can't share them"}
 	}
 	for _, pool := range pools {
 		if pool == nil {
