@@ -1,11 +1,14 @@
 package httptls
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/asn1"
 	"errors"
 	"fmt"
+	"math/big"
 	"slices"
 	"time"
 
@@ -57,6 +60,9 @@ func checkStaple(der []byte, chain []*x509.Certificate, now time.Time) error {
 	if err != nil {
 		return err
 	}
+	if err := checkCertID(response, leaf, issuer); err != nil {
+		return err
+	}
 	// ParseResponseForCert has verified that the issuer signed the responder's certificate, if there is one.
 	if responder := response.Certificate; responder != nil && !responder.Equal(issuer) {
 		switch {
@@ -78,6 +84,42 @@ func checkStaple(der []byte, chain []*x509.Certificate, now time.Time) error {
 		return errors.New("it has no nextUpdate")
 	case now.After(response.NextUpdate):
 		return fmt.Errorf("it expired at %s", response.NextUpdate.Format(time.RFC3339))
+	}
+	return nil
+}
+
+// checkCertID returns an error unless a response is for the leaf of that issuer. ParseResponseForCert looks at the
+// serial number alone, and a responder may work for several authorities.
+func checkCertID(response *ocsp.Response, leaf, issuer *x509.Certificate) error {
+	var data struct { // RFC 6960, section 4.2.1
+		Version   int `asn1:"optional,default:0,explicit,tag:0"`
+		Responder asn1.RawValue
+		Produced  time.Time `asn1:"generalized"`
+		Responses []struct {
+			CertID struct {
+				Hash              pkix.AlgorithmIdentifier
+				NameHash, KeyHash []byte
+				Serial            *big.Int
+			}
+		}
+	}
+	if _, err := asn1.Unmarshal(response.TBSResponseData, &data); err != nil {
+		return err
+	}
+	der, err := ocsp.CreateRequest(leaf, issuer, &ocsp.RequestOptions{Hash: response.IssuerHash})
+	if err != nil {
+		return err
+	}
+	want, err := ocsp.ParseRequest(der)
+	if err != nil {
+		return err
+	}
+	for _, single := range data.Responses {
+		id := &single.CertID
+		if id.Serial.Cmp(leaf.SerialNumber) == 0 &&
+			(!bytes.Equal(id.NameHash, want.IssuerNameHash) || !bytes.Equal(id.KeyHash, want.IssuerKeyHash)) {
+			return errors.New("it is for another issuer's certificate with the same serial number")
+		}
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func TestCheckStaple(t *testing.T) {
 	ca := func(c *x509.Certificate) { c.IsCA = true }
 	root, other := newStapler(t, 1, nil, ca), newStapler(t, 1, nil, ca)
 	named := func(c *x509.Certificate) { c.DNSNames = []string{"staple.test"} }
-	leaf := newStapler(t, 2, root, named)
+	leaf, twin := newStapler(t, 2, root, named), newStapler(t, 2, other, named) // with the same serial number
 	must := newStapler(t, 3, root, func(c *x509.Certificate) {
 		named(c)
 		c.ExtraExtensions = []pkix.Extension{{Id: []int{1, 3, 6, 1, 5, 5, 7, 1, 24}, Value: []byte{0x30, 3, 2, 1, 5}}}
@@ -73,7 +73,11 @@ func TestCheckStaple(t *testing.T) {
 		if edit != nil {
 			edit(&response)
 		}
-		der, err := ocsp.CreateResponse(root.Certificate, by.Certificate, response, by.key)
+		issuer := root
+		if of == twin {
+			issuer = other
+		}
+		der, err := ocsp.CreateResponse(issuer.Certificate, by.Certificate, response, by.key)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,6 +92,7 @@ func TestCheckStaple(t *testing.T) {
 		"none, demanded": {must, nil, false},
 		"good":           {leaf, staple(root, leaf, nil), true},
 		"good, demanded": {must, staple(root, must, nil), true},
+		"good, SHA-256":  {leaf, staple(root, leaf, func(r *ocsp.Response) { r.IssuerHash = crypto.SHA256 }), true},
 		"revoked":        {leaf, staple(root, leaf, func(r *ocsp.Response) { r.Status = ocsp.Revoked }), false},
 		"unknown":        {leaf, staple(root, leaf, func(r *ocsp.Response) { r.Status = ocsp.Unknown }), false},
 		"expired": {leaf, staple(root, leaf, func(r *ocsp.Response) {
@@ -98,6 +103,7 @@ func TestCheckStaple(t *testing.T) {
 		}), false},
 		"without nextUpdate":   {leaf, staple(root, leaf, func(r *ocsp.Response) { r.NextUpdate = time.Time{} }), false},
 		"of another":           {leaf, staple(root, must, nil), false},
+		"of another issuer's":  {leaf, staple(signer(7, forOCSP), twin, nil), false},
 		"by another authority": {leaf, staple(other, leaf, nil), false},
 		"by a responder":       {leaf, staple(signer(4, forOCSP), leaf, nil), true},
 		"by another server":    {leaf, staple(signer(5, named), leaf, nil), false},
