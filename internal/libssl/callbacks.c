@@ -339,7 +339,7 @@ static int on_client_hello(SSL *ssl, int *alert, void *arg)
 		return OSSL_SSL_CLIENT_HELLO_ERROR;
 	}
 	if (c->hello == ASK_NONE && c->ctx->psk_hello)
-		session_keys(c);
+		report_psks(c);
 	if (c->hello == ASK_NONE && (c->ctx->want_hello || look)) {
 		c->hello = ASK_WAITING;
 		return OSSL_SSL_CLIENT_HELLO_RETRY;

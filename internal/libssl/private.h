@@ -259,7 +259,7 @@ void session_end(conn *c);
 int session_hello(conn *c);
 
 /* Reports a ClientHello's offer of pre-shared keys, in its callback: in pub. */
-void session_keys(conn *c);
+void report_psks(conn *c);
 
 /* session.c: Returns the alert for a ClientHello that libssl accepts and crypto/tls does not, or -1. */
 int hello_fault(const conn *c);

@@ -512,7 +512,7 @@ static int wants_tickets(const conn *c)
 	return 0;
 }
 
-void session_keys(conn *c)
+void report_psks(conn *c)
 {
 	c->pub.offers_tls13 = offers_tls13(c);
 	if (!c->pub.offers_tls13 ||
