@@ -91,14 +91,6 @@ func compileContext(config *tls.Config, o *options, parent *Context) (*Context, 
 	if err != nil {
 		return nil, err
 	}
-	if o.crls != nil {
-		if c.fips && lib.Number < libssl.Version3_0 {
-			return nil, &ConfigError{Field: "WithCRLs", Reason: "in FIPS mode, OpenSSL 3.0 or later must verify the lists"}
-		}
-		if err := o.crls.use(c.fips, c.config.RootCAs, c.config.ClientCAs); err != nil {
-			return nil, err
-		}
-	}
 	if err := c.convertCertificates(parent != nil); err != nil {
 		return nil, err
 	}
@@ -107,6 +99,9 @@ func compileContext(config *tls.Config, o *options, parent *Context) (*Context, 
 		return nil, err
 	}
 	if err := c.makeSSL(settings, offer); err != nil {
+		return nil, err
+	}
+	if err := c.useCRLs(lib); err != nil { // last, since lists remember the first Context
 		return nil, err
 	}
 	return c, nil

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ossl-go/ossl/internal/chain"
 	"github.com/ossl-go/ossl/internal/crl"
+	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/stdtls"
 )
 
@@ -170,22 +171,29 @@ func (c *CRLs) Lists() []CRL {
 	return all
 }
 
-// use prepares the lists for a Context. Lists of the configuration's own authorities are verified
-// now, and those of other issuers by the first handshake that has their certificates.
-func (c *CRLs) use(fips bool, pools ...*x509.CertPool) error {
-	mode := int32(crlsPlain)
-	if fips {
+// useCRLs prepares the Context's lists. Those of the configuration's own authorities are verified now,
+// and those of other issuers by the first handshake that has their certificates.
+func (c *Context) useCRLs(lib *libssl.Library) error {
+	lists := c.opts.crls
+	if lists == nil {
+		return nil
+	}
+	mode, refuse := int32(crlsPlain), func(reason string) error { return &ConfigError{Field: "WithCRLs", Reason: reason} }
+	if c.fips {
 		mode = crlsFIPS
 	}
-	if !c.mode.CompareAndSwap(0, mode) && c.mode.Load() != mode {
-		return &ConfigError{Field: "WithCRLs", Reason: "Contexts in FIPS mode, where the module verifies lists, can't share them"}
+	switch {
+	case c.fips && lib.Number < libssl.Version3_0:
+		return refuse("in FIPS mode, OpenSSL 3.0 or later must verify the lists")
+	case !lists.mode.CompareAndSwap(0, mode) && lists.mode.Load() != mode:
+		return refuse("Contexts in FIPS mode, where the module verifies lists, can't share them with others")
 	}
-	for _, pool := range pools {
+	for _, pool := range []*x509.CertPool{c.config.RootCAs, c.config.ClientCAs} {
 		if pool == nil {
 			continue
 		}
 		if issuers, err := stdtls.PoolCertificates(pool); err == nil { // else handshakes verify
-			c.store.Set().Learn(issuers, c.verify())
+			lists.store.Set().Learn(issuers, lists.verify())
 		}
 	}
 	return nil
@@ -318,9 +326,6 @@ func (e *RevocationError) Error() string {
 	return s + "may be revoked: its issuer has not signed the list of that name, or must not sign lists"
 }
 
-var revocationStates = map[crl.State]RevocationState{crl.Revoked: CertificateRevoked, crl.Missing: CRLMissing,
-	crl.Unverified: CRLUnverified, crl.Expired: CRLExpired, crl.Early: CRLNotYetValid}
-
 // unrevoked returns those of a peer's chains whose certificates are not revoked. With
 // WithCRLSoftFail, chains for which there is no list count only if there are no others.
 func (c *Conn) unrevoked(certs []*x509.Certificate, chains [][]*x509.Certificate) ([][]*x509.Certificate, *refusal) {
@@ -371,7 +376,7 @@ func (c *Context) revocationIn(chain []*x509.Certificate, now time.Time) (worst 
 		if v.State == crl.Good || worst != nil && v.State != crl.Revoked && v.Err == nil {
 			continue
 		}
-		worst = &RevocationError{Cert: cert, State: revocationStates[v.State], Reason: v.Reason, cause: v.Err}
+		worst = &RevocationError{Cert: cert, State: RevocationState(v.State), Reason: v.Reason, cause: v.Err}
 		if v.List != nil {
 			worst.ThisUpdate, worst.NextUpdate = v.List.ThisUpdate, v.List.NextUpdate
 		}

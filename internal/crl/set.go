@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// A State is the result of a look-up.
-type State int
+// A State is the result of a look-up, in the words of ossl.RevocationState.
+type State string
 
 const (
-	Good       State = iota // a list in force doesn't have the certificate
-	Revoked                 // a list has it
-	Missing                 // there is no list for it
-	Unverified              // the issuer has not signed the list for it, or may not sign lists
-	Expired                 // the list's nextUpdate has passed
-	Early                   // the list's thisUpdate is in the future
+	Good       State = ""           // a list in force doesn't have the certificate
+	Revoked    State = "revoked"    // a list has it
+	Missing    State = "missing"    // there is no list for it
+	Unverified State = "unverified" // the issuer has not signed the list for it, or may not sign lists
+	Expired    State = "expired"    // the list's nextUpdate has passed
+	Early      State = "not yet"    // the list's thisUpdate is in the future
 )
 
 // A Verdict is the result of a look-up, and the list that it follows from.

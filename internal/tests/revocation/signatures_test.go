@@ -66,8 +66,14 @@ func TestFIPSModesDontShare(t *testing.T) {
 		t.Skip("all Contexts are in FIPS mode")
 	}
 	lists := loaded(t, tlstest.CA().List(1, nil))
+	mismatch := tlstest.ServerCert(tlstest.P256)
+	mismatch.PrivateKey = tlstest.ServerCert(tlstest.P384).PrivateKey
+	broken := tlstest.ServerConfig(tlstest.Certificates(mismatch), func(c *tls.Config) { c.CurvePreferences = ossltest.FIPSGroups })
+	if _, err := ossl.NewContext(broken, hard(lists, ossl.WithFIPS())...); err == nil {
+		t.Error("a key that isn't the certificate's")
+	}
 	if _, err := ossl.NewContext(tlstest.ServerConfig(), hard(lists)...); err != nil {
-		t.Fatal(err)
+		t.Fatal(err) // also if the Context that wasn't made counted
 	}
 	config := tlstest.ServerConfig(func(c *tls.Config) { c.CurvePreferences = ossltest.FIPSGroups })
 	if _, err := ossl.NewContext(config, hard(lists, ossl.WithFIPS())...); err == nil {
