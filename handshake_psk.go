@@ -151,32 +151,35 @@ func (h *handshake) findPSK13(offer *pskOffer) (decided bool, err error) {
 	case len(identities) == 0:
 		return true, h.refusePSK("the client offers no cipher suite that the server has")
 	}
-	for _, offered := range identities {
+	var found *PSK
+	var identity []byte
+	for _, offered := range identities { // all of them, so that the time doesn't tell which are known
 		psk, err := h.lookUp(offered.identity)
-		if err != nil {
+		switch fits := psk != nil && psk.sha384() == offered.sha384 && usable(offered); {
+		case err != nil:
 			h.sendAlert(alertInternalError)
 			return true, err
-		}
-		switch {
-		case psk == nil:
-			continue
-		case psk.sha384() == offered.sha384 && usable(offered):
-			if !mode {
-				return true, h.refusePSK("the client offers no key exchange that the server has")
+		case psk == nil || found != nil:
+		case fits:
+			found, identity = psk, offered.identity
+		default:
+			h.psk.fault = noPSK(fmt.Sprintf("the client doesn't offer the key with its hash %v", psk.hash()))
+			if !need {
+				h.sendAlert(alertHandshakeFailure)
+				return true, h.psk.fault
 			}
-			h.psk.known, h.psk.fault = true, nil
-			return true, h.usePSK(offered.identity, psk.Key, psk.sha384())
 		}
-		reason := fmt.Sprintf("the client doesn't offer the key with its hash %v", psk.hash())
-		if !need {
-			return true, h.refusePSK(reason)
-		}
-		h.psk.fault = noPSK(reason)
 	}
-	if !need {
-		return false, nil // they may be tickets
+	switch {
+	case found != nil && !mode:
+		return true, h.refusePSK("the client offers no key exchange that the server has")
+	case found != nil:
+		h.psk.known, h.psk.fault = true, nil
+		return true, h.usePSK(identity, found.Key, found.sha384())
+	case need:
+		return true, h.useDecoy(identities[0].identity, identities[0].sha384)
 	}
-	return true, h.useDecoy(identities[0].identity, identities[0].sha384)
+	return false, nil // they may be tickets
 }
 
 // lookUp asks for the key with an identity, which is nil if it is unknown.

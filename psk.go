@@ -64,7 +64,7 @@ func WithPSK(get func(ctx context.Context, serverName string) (*PSK, error)) Opt
 
 // WithPSKLookup makes servers use pre-shared keys in place of certificates, as [WithPSK] describes. find returns
 // the key with an identity, or nil if it is unknown. The identity is the peer's text: the client has not proven
-// yet that it has the key. find may be called for up to five identities of a client, for several connections at
+// yet that it has the key. find is called for all identities of a client, up to five, for several connections at
 // once, and with a TLS 1.3 ticket if [WithPSKOrCertificate] is given. It should take as long for an unknown
 // identity as for a known one.
 //
