@@ -10,44 +10,50 @@ import (
 	"net"
 	"testing"
 
+	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
 // TestPSKLeftOutOfSecondHello: a client whose second ClientHello lacks the key of the first, or has another
-// identity, gets nothing from a server that demands one.
+// identity, gets nothing from a server, not even its certificate.
 func TestPSKLeftOutOfSecondHello(t *testing.T) {
 	for name, edit := range map[string]func(hello []byte) []byte{
 		"no key":           func(hello []byte) []byte { return withoutLastExtension(hello) },
 		"another identity": func(hello []byte) []byte { return bytes.Replace(hello, key256.Identity, []byte("meter-00"), 1) },
 	} {
-		sc := only(tls.VersionTLS13)
-		sc.CurvePreferences = []tls.CurveID{tls.CurveP384}
-		server := ossltest.NewPlainContext(t, sc, knowing(key256))
-		cc := only(tls.VersionTLS13)
-		cc.CurvePreferences = []tls.CurveID{tls.X25519, tls.CurveP384}
-		a, b := tlstest.Buffered()
-		var rec tlstest.Recording
-		c := ossltest.NewPlainContext(t, cc, offering(key256)).Client(&secondHello{Conn: a, edit: edit}, "")
-		s := server.Server(rec.Tap(tlstest.ServerRole, b))
-		done := make(chan error, 1)
-		go func() {
-			done <- c.Handshake()
-			a.Close()
-		}()
-		var alert tls.AlertError
-		if err := s.Handshake(); err == nil || !errors.As(err, &alert) {
-			t.Errorf("%s: %v", name, err)
+		for _, needs := range []bool{true, false} {
+			sc, opts := only(tls.VersionTLS13), []ossl.Option{knowing(key256)}
+			if !needs {
+				sc, opts = tlstest.ServerConfig(tlstest.Only(tls.VersionTLS13)), append(opts, ossl.WithPSKOrCertificate())
+			}
+			sc.CurvePreferences = []tls.CurveID{tls.CurveP384}
+			server := ossltest.NewPlainContext(t, sc, opts...)
+			cc := only(tls.VersionTLS13)
+			cc.CurvePreferences = []tls.CurveID{tls.X25519, tls.CurveP384}
+			a, b := tlstest.Buffered()
+			var rec tlstest.Recording
+			c := ossltest.NewPlainContext(t, cc, offering(key256)).Client(&secondHello{Conn: a, edit: edit}, "")
+			s := server.Server(rec.Tap(tlstest.ServerRole, b))
+			done := make(chan error, 1)
+			go func() {
+				done <- c.Handshake()
+				a.Close()
+			}()
+			var alert tls.AlertError
+			if err := s.Handshake(); err == nil || needs && !errors.As(err, &alert) || !needs && !errors.Is(err, ossl.ErrNoPSK) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if err := <-done; err == nil {
+				t.Errorf("%s: the client succeeded", name)
+			}
+			records, _ := tlstest.SplitRecords(rec.Bytes(tlstest.ServerRole))
+			if messages := tlstest.Messages(records); len(messages) != 1 { // the HelloRetryRequest
+				t.Errorf("%s: the server sent %d messages", name, len(messages))
+			}
+			c.Close()
+			s.Close()
 		}
-		if err := <-done; err == nil {
-			t.Errorf("%s: the client succeeded", name)
-		}
-		records, _ := tlstest.SplitRecords(rec.Bytes(tlstest.ServerRole))
-		if messages := tlstest.Messages(records); len(messages) != 1 { // the HelloRetryRequest
-			t.Errorf("%s: the server sent %d messages", name, len(messages))
-		}
-		c.Close()
-		s.Close()
 	}
 }
 
