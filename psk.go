@@ -164,6 +164,8 @@ func (c *Context) checkPSKOptions(child bool) error {
 		{get && config.ClientSessionCache != nil, "ClientSessionCache", "connections with pre-shared keys have no sessions"},
 		{(get || find) && config.VerifyPeerCertificate != nil, "VerifyPeerCertificate", "there are no certificates to verify: " +
 			"use VerifyConnection"},
+		{get && o.crls != nil && (find || config.GetCertificate == nil && config.GetConfigForClient == nil), "WithCRLs",
+			"there are no certificates to look up"},
 	} {
 		if rule.broken {
 			return &ConfigError{Field: rule.field, Reason: rule.reason}

@@ -664,6 +664,10 @@ func TestPSKLookupWaits(t *testing.T) {
 func TestPSKOptions(t *testing.T) {
 	cert := tlstest.ServerCert(tlstest.P256)
 	find, get := knowing(key256), offering(key256)
+	lists, err := ossl.LoadCRLs(func() (map[string][]byte, error) { return map[string][]byte{"a": tlstest.CA().List(1, nil)}, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
 	for field, c := range map[string]struct {
 		config *tls.Config
 		opts   []ossl.Option
@@ -681,6 +685,7 @@ func TestPSKOptions(t *testing.T) {
 		"InsecureSkipVerify":        {&tls.Config{InsecureSkipVerify: true}, []ossl.Option{get}},
 		"ClientSessionCache":        {&tls.Config{ClientSessionCache: tls.NewLRUClientSessionCache(1)}, []ossl.Option{get}},
 		"WithSessionCache":          {opts: []ossl.Option{find, ossl.WithSessionCache(session.NewCache(1))}},
+		"WithCRLs":                  {opts: []ossl.Option{get, ossl.WithCRLs(lists), ossl.WithCRLHardFail()}},
 	} {
 		_, err := ossl.NewContext(c.config, c.opts...)
 		var e *ossl.ConfigError
