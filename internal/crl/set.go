@@ -90,8 +90,8 @@ func (s *Set) Check(cert, issuer *x509.Certificate, verify VerifyFunc, now time.
 	return Verdict{List: good}
 }
 
-// newest returns the newest of the lists that have the scope of l, which is one of them. It is the same for all
-// of these, so one of them is looked at even if some have no number, and olderThan is not an order.
+// newest returns the newest list with the scope of l, which is in lists. Each list of that scope has the same
+// newest list, so that is looked at even if some have no number, and olderThan is not an order.
 func newest(lists []*List, l *List) (newest *List) {
 	for _, other := range lists {
 		if other.replaces(l) && (newest == nil || newest.olderThan(other)) {

@@ -39,7 +39,7 @@ func TestSignatureNotVerified(t *testing.T) {
 	}
 }
 
-// TestListsWithoutNumbers: if some lists of an issuer have numbers and some have none, one of them counts all the same.
+// TestListsWithoutNumbers: if some lists of an issuer have numbers and some have none, the lists count all the same.
 func TestListsWithoutNumbers(t *testing.T) {
 	ca, leaf := tlstest.CA(), tlstest.ClientCert(tlstest.P256).Leaf
 	from := func(hours int) func(*x509.RevocationList) {
