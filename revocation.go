@@ -136,8 +136,8 @@ func LoadCRLs(source CRLSource) (*CRLs, error) {
 //
 // Once a list's signature was verified, the list stays in place until its issuer has signed a newer
 // one for the same certificates, even if the source has it no more. Reload refuses an older list (one
-// with a lower number), a list in its place that another issuer of the same name has signed, and one
-// that isn't in force yet. To go without a list, call [LoadCRLs], and make another Context.
+// with a lower number), and one that isn't in force yet. To go without a list, call [LoadCRLs], and
+// make another Context.
 func (c *CRLs) Reload() error { return c.load("Reload") }
 
 func (c *CRLs) load(field string) error {

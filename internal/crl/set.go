@@ -169,9 +169,9 @@ func parseAll(texts map[string][]byte, old []*List) ([]*List, error) {
 	return lists, nil
 }
 
-// successor returns the list that replaces l, or nil if l must stay since there is none.
+// successor returns the list that replaces l, or nil if l must stay since there is none. A list that another
+// issuer of the same name has signed, such as an authority with a new key, stands beside l.
 func successor(l *List, lists []*List, verify VerifyFunc, now time.Time) (next *List, err error) {
-	strange := false
 	for _, other := range lists {
 		if !other.replaces(l) {
 			continue
@@ -180,20 +180,16 @@ func successor(l *List, lists []*List, verify VerifyFunc, now time.Time) (next *
 		if err != nil {
 			return nil, err
 		}
-		strange = strange || !signed
 		if signed && (next == nil || next.olderThan(other)) {
 			next = other
 		}
 	}
-	current := l.isCurrent(now, 0)
 	switch {
-	case next == nil && strange && current:
-		return nil, fmt.Errorf("%v is replaced by one that its issuer has not signed", l)
 	case next == nil:
 		return nil, nil
 	case next.olderThan(l):
 		return nil, fmt.Errorf("%v is replaced by an older one, of %s", l, next.ThisUpdate.Format(time.RFC3339))
-	case current && next.ThisUpdate.After(now):
+	case l.isCurrent(now, 0) && next.ThisUpdate.After(now):
 		return nil, fmt.Errorf("%v is replaced by one that isn't in force before %s", l, next.ThisUpdate.Format(time.RFC3339))
 	}
 	return next, nil

@@ -258,7 +258,7 @@ func TestReplacedList(t *testing.T) {
 		{"a delta list", ca.List(6, func(l *x509.RevocationList) {
 			l.ExtraExtensions = append(l.ExtraExtensions, extension(true, []byte{2, 1, 5}, 2, 5, 29, 27))
 		}), true},
-		{"another issuer's list of the same name", twin.List(6, nil), true},
+		{"another issuer's list of the same name", twin.List(6, nil), false},
 		{"a list that isn't in force yet", ca.List(6, valid(time.Hour, 2*time.Hour)), true},
 		{"another issuer's list", tlstest.OtherCA().List(6, nil), false},
 		{"a list for certificates of authorities", ca.List(6, func(l *x509.RevocationList) {
@@ -299,6 +299,34 @@ func TestReplacedList(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAuthorityWithNewKey: lists by an authority's new key are in force beside those by the old one.
+func TestAuthorityWithNewKey(t *testing.T) {
+	old, ca := tlstest.NewAuthority("renewed", tlstest.CA(), nil), tlstest.CA().List(1, nil)
+	renewed := tlstest.NewAuthorityOf(tlstest.P384, "renewed", tlstest.CA(), nil)
+	before := newPair(tls.VersionTLS13, tlstest.ClientRole, old, old.Cert)
+	after := newPair(tls.VersionTLS13, tlstest.ClientRole, renewed, renewed.Cert)
+	s := new(source)
+	s.set("ca", ca)
+	s.set("renewed", old.List(7, nil, before.leaf))
+	lists := load(t, s)
+	check := func() {
+		t.Helper()
+		client, server, _ := before.ends(t, hard(lists))
+		refused, _ := before.errs(t, client, server)
+		if e := revocationError(t, refused); e.State != ossl.CertificateRevoked {
+			t.Error(e)
+		}
+	}
+	check()
+	s.set("renewed", renewed.List(1, nil))
+	if err := lists.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	check()
+	client, server, _ := after.ends(t, hard(lists))
+	tlstest.Visit(t, client, server)
 }
 
 // TestRevokedIntermediate: all certificates of a chain except the root are looked up.
