@@ -7,7 +7,7 @@ package libssl
 import "unsafe"
 
 // sourceHash is the SHA-256 hash of the C sources and of bindings_cgo.go.
-const sourceHash = "4ba37e2b5ddded923eda3261eac5e305db5d6cced2f6b1616c7c4a59f5b353f7"
+const sourceHash = "f0cc63d774a80553898952445912bbfa3d96921b14934190a53959cbf5b36422"
 
 const (
 	c_OSSL_DROPPED_BEHIND    = 0x62
