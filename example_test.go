@@ -13,10 +13,12 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/internal/tlstest"
+	"github.com/ossl-go/ossl/session"
 )
 
 func Example() {
@@ -84,6 +86,64 @@ func ExampleWithCRLs() {
 	// Output:
 	// <nil>
 	// true revoked
+}
+
+// A client whose roots are in a file. Connections that begin after the file was replaced trust the new
+// roots alone, also if they could resume a session; open connections go on. For a server's ClientCAs, and
+// for all else in a configuration, it is the same.
+func ExampleWatch() {
+	var current atomic.Pointer[ossl.Context]
+	sessions := tls.NewLRUClientSessionCache(0) // which all Contexts share
+	load := func() error {
+		text, err := os.ReadFile("roots.pem")
+		if err != nil {
+			return err
+		}
+		roots := x509.NewCertPool()
+		if !roots.AppendCertsFromPEM(text) {
+			return errors.New("roots.pem: no certificates")
+		}
+		ctx, err := ossl.NewContext(&tls.Config{RootCAs: roots, ClientSessionCache: sessions})
+		if err != nil {
+			return err
+		}
+		current.Store(ctx)
+		return nil
+	}
+	watch := ossl.NewWatch(load, "roots.pem")
+	watch.OnEvent = func(e ossl.WatchEvent) { log.Print("roots changed, or didn't: ", e.Err) }
+	if err := watch.Start(context.Background(), 0); err != nil { // loads the file
+		log.Fatal(err)
+	}
+	defer watch.Close()
+	conn, err := current.Load().Dial("tcp", "example.org:443")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer conn.Close()
+}
+
+// Revocation lists, and ticket keys of a fleet, that are loaded again when their files change.
+func ExampleWatch_lists() {
+	lists, err := ossl.LoadCRLs(ossl.CRLFiles("/etc/pki/crls"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	ring := new(session.Ring)
+	files := []string{"/etc/tickets/current.key", "/etc/tickets/previous.key"}
+	loadKeys := func() error {
+		keys, err := session.ReadTicketKeyFiles(files...)
+		if err != nil {
+			return err
+		}
+		return ring.Set(keys...)
+	}
+	for _, watch := range []*ossl.Watch{ossl.NewWatch(lists.Reload, "/etc/pki/crls"), ossl.NewWatch(loadKeys, files...)} {
+		if err := watch.Start(context.Background(), 0); err != nil {
+			log.Fatal(err)
+		}
+		defer watch.Close()
+	}
 }
 
 // A server that echoes: the example of README.md.

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"testing"
+	"time"
 	"weak"
 
 	"github.com/ossl-go/ossl/internal/libssl"
@@ -289,3 +290,6 @@ const LookAtPeer = lookAtPeer
 
 // Silence is the time for which a client must have sent nothing before its tickets are sent alone.
 const Silence = silence
+
+// SetWatchClock replaces w's clock.
+func SetWatchClock(w *Watch, clock func() time.Time) { w.clock = clock }

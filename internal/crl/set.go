@@ -22,6 +22,9 @@ const (
 	Early      State = "not yet"    // the list's thisUpdate is in the future
 )
 
+// ErrEarly is the error for lists that are refused since their thisUpdate is in the future.
+var ErrEarly = errors.New("that one isn't in force yet")
+
 // A Verdict is the result of a look-up, and the list that it follows from.
 type Verdict struct {
 	State  State
@@ -190,7 +193,7 @@ func successor(l *List, lists []*List, verify VerifyFunc, now time.Time) (next *
 	case next.olderThan(l):
 		return nil, fmt.Errorf("%v is replaced by an older one, of %s", l, next.ThisUpdate.Format(time.RFC3339))
 	case l.isCurrent(now, 0) && next.ThisUpdate.After(now):
-		return nil, fmt.Errorf("%v is replaced by one that isn't in force before %s", l, next.ThisUpdate.Format(time.RFC3339))
+		return nil, fmt.Errorf("%v is replaced by one of %s: %w", l, next.ThisUpdate.Format(time.RFC3339), ErrEarly)
 	}
 	return next, nil
 }
