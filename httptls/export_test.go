@@ -9,24 +9,14 @@ func Routes(t *Transport) int {
 	return len(t.routes)
 }
 
-// SetClock replaces r's clock, time.Now.
-func SetClock(r *Reloader, clock func() time.Time) { r.watch.clock = clock }
+// SetClock replaces r's clock for the dates of certificates, time.Now.
+func SetClock(r *Reloader, clock func() time.Time) { r.clock = clock }
 
 // SetPatience sets how long handshakes wait for the files.
-func SetPatience(r *Reloader, d time.Duration) { r.watch.patience = d }
+func SetPatience(r *Reloader, d time.Duration) { r.patience = d }
 
 // SetCAPatience sets how long handshakes wait for the files.
-func SetCAPatience(r *ClientCAReloader, d time.Duration) { r.watch.patience = d }
-
-// WatchFile returns a function that looks at a file, reads it with take if it may have changed, and
-// returns the counts and the error to report.
-func WatchFile(name string, take func() error) (look func() (ReloadStats, error)) {
-	w := newFileWatch(take, nil, name)
-	return func() (ReloadStats, error) {
-		err := w.look()
-		return w.counts(), err
-	}
-}
+func SetCAPatience(r *ClientCAReloader, d time.Duration) { r.patience = d }
 
 // OnceMade is onceMade.
 var OnceMade = onceMade

@@ -1,7 +1,6 @@
 package httptls
 
 import (
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -54,21 +53,14 @@ type Reloader struct {
 
 	certFile, keyFile string
 	options           []keys.Option
-	watch             *fileWatch
+	watch             *ossl.Watch
+	clock             func() time.Time                // time.Now, except in tests
+	patience          time.Duration                   // lookPatience, except in tests
 	current           atomic.Pointer[tls.Certificate] // with its Leaf
 
 	lastUser atomic.Pointer[weak.Pointer[ossl.Context]]
 	usersMu  sync.Mutex
 	users    []weak.Pointer[ossl.Context] // guarded by usersMu; the last one is lastUser
-
-	loaded   [sha256.Size]byte // guarded by watch.mu; hash of the file contents that current was made from
-	untimely *filePair         // guarded by watch.mu; the pair in the files, if only its dates are wrong
-}
-
-// A filePair is a certificate and its key, with the hash of the files' contents.
-type filePair struct {
-	cert tls.Certificate
-	sum  [sha256.Size]byte
 }
 
 // NewReloader loads a certificate, with its chain, from a PEM file, and its key from a file, as
@@ -80,8 +72,9 @@ type filePair struct {
 // If the key is encrypted, or not in PEM, [keys.Load] loads it with the options, such as
 // [keys.WithPassphrase].
 func NewReloader(certFile, keyFile string, options ...keys.Option) (*Reloader, error) {
-	r := &Reloader{certFile: certFile, keyFile: keyFile, options: options}
-	r.watch = newFileWatch(r.read, r.reconsider, certFile, keyFile)
+	r := &Reloader{certFile: certFile, keyFile: keyFile, options: options, clock: time.Now, patience: lookPatience}
+	r.watch = ossl.NewWatch(r.load, certFile, keyFile)
+	r.watch.OnEvent = report(&r.OnError, r.explain)
 	if err := r.Reload(); err != nil {
 		return nil, err
 	}
@@ -93,8 +86,8 @@ func (r *Reloader) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate,
 	if ctx := ossl.ContextOf(hello); ctx != nil {
 		r.noteUser(ctx)
 	}
-	if r.watch.due(r.Interval) {
-		r.watch.lookBriefly(hello, r.OnError)
+	if r.watch.Due(r.Interval) {
+		lookBriefly(r.watch, hello, r.patience)
 	}
 	return r.current.Load(), nil
 }
@@ -104,10 +97,7 @@ func (r *Reloader) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate,
 // longer refers to it, or when 16 others have used the Reloader since.
 func (r *Reloader) UsedBy(ctx *ossl.Context) error {
 	r.noteUser(ctx)
-	if err := ctx.CheckCertificate(r.current.Load()); err != nil {
-		return r.explain(err)
-	}
-	return nil
+	return r.explain(ctx.CheckCertificate(r.current.Load()))
 }
 
 // maxUsers bounds the number of Contexts that check a pair: GetConfigForClient may make one for
@@ -132,75 +122,39 @@ func (r *Reloader) noteUser(ctx *ossl.Context) {
 
 // Reload reads the files now, however long the file system takes. If it returns an error, the
 // certificate doesn't change.
-func (r *Reloader) Reload() error { return r.watch.reload() }
+func (r *Reloader) Reload() error { return r.explain(r.watch.Reload()) }
 
 // Stats returns how often the certificate has changed, and how often a change was refused.
-func (r *Reloader) Stats() ReloadStats { return r.watch.counts() }
-
-// read reads the files, and uses the pair if it is good and new. r.watch.mu is held.
-func (r *Reloader) read() error {
-	r.untimely = nil
-	pair, err := r.load()
-	if err == nil && pair.sum != r.loaded {
-		err = r.consider(pair)
-	}
-	if err != nil {
-		return r.explain(err)
-	}
-	return nil
-}
-
-// reconsider uses the pair in the files, which has not changed, if only its dates were wrong and
-// are valid now. r.watch.mu is held.
-func (r *Reloader) reconsider() error {
-	pair := r.untimely
-	if pair == nil || r.checkDates(pair.cert.Leaf) != nil {
-		return nil
-	}
-	r.untimely = nil
-	if err := r.consider(pair); mayPass(err) { // the files don't change for that
-		r.untimely = pair
-		return nil
-	} else if err != nil {
-		return r.explain(err)
-	}
-	return nil
-}
+func (r *Reloader) Stats() ReloadStats { return reloadStats(r.watch) }
 
 func (r *Reloader) explain(err error) error {
+	if err == nil {
+		return nil
+	}
 	return fmt.Errorf("httptls: certificate of %s and %s: %w", r.certFile, r.keyFile, err)
 }
 
-// load returns the pair in the files; only its sum if it is the pair in use.
-func (r *Reloader) load() (*filePair, error) {
-	cert, err := os.ReadFile(r.certFile)
+// load starts to use the pair in the files, unless it is worse than the one in use.
+func (r *Reloader) load() error {
+	text, err := os.ReadFile(r.certFile)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	key, err := os.ReadFile(r.keyFile)
 	if err != nil {
-		return nil, err
-	}
-	pair := &filePair{sum: sha256.Sum256(slices.Concat(cert, []byte{0}, key))}
-	if pair.sum == r.loaded {
-		return pair, nil
-	}
-	pair.cert, err = parsePair(cert, r.keyFile, key, r.options)
-	return pair, err
-}
-
-// consider starts to use a pair, unless it is worse than the one in use. r.watch.mu is held.
-func (r *Reloader) consider(pair *filePair) error {
-	if err := r.try(&pair.cert); err != nil {
 		return err
 	}
-	if err := r.checkDates(pair.cert.Leaf); err != nil {
-		r.untimely = pair
+	cert, err := parsePair(text, r.keyFile, key, r.options)
+	if err != nil {
 		return err
 	}
-	r.loaded = pair.sum
-	r.current.Store(&pair.cert)
-	r.watch.began()
+	if err := r.try(&cert); err != nil {
+		return err
+	}
+	if err := r.checkDates(cert.Leaf); err != nil {
+		return err
+	}
+	r.current.Store(&cert)
 	return nil
 }
 
@@ -271,7 +225,7 @@ func defaultContext() (*ossl.Context, error) {
 // checkDates returns an error if a certificate is not valid now, unless the one in use is not valid
 // either.
 func (r *Reloader) checkDates(leaf *x509.Certificate) error {
-	now := r.watch.clock()
+	now := r.clock()
 	err := validAt(leaf, now)
 	if current := r.current.Load(); err != nil && (current == nil || validAt(current.Leaf, now) != nil) {
 		return nil

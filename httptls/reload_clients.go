@@ -1,7 +1,6 @@
 package httptls
 
 import (
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -38,15 +37,11 @@ type ClientCAReloader struct {
 	Interval time.Duration
 	OnError  func(error)
 
-	watch   *fileWatch
-	fips    atomic.Bool // a Context in FIPS mode uses the set
-	current atomic.Pointer[authorities]
-}
-
-// authorities are the contents of the files at one time.
-type authorities struct {
-	pool *x509.CertPool
-	sum  [sha256.Size]byte
+	files    []string
+	watch    *ossl.Watch
+	patience time.Duration // lookPatience, except in tests
+	fips     atomic.Bool   // a Context in FIPS mode uses the set
+	current  atomic.Pointer[x509.CertPool]
 }
 
 // NewClientCAReloader loads the certificates in PEM files. All files together are one set.
@@ -54,8 +49,9 @@ func NewClientCAReloader(files ...string) (*ClientCAReloader, error) {
 	if len(files) == 0 {
 		return nil, errors.New("httptls: no files with the authorities of clients")
 	}
-	r := new(ClientCAReloader)
-	r.watch = newFileWatch(r.read, nil, files...)
+	r := &ClientCAReloader{files: files, patience: lookPatience}
+	r.watch = ossl.NewWatch(r.load, files...)
+	r.watch.OnEvent = report(&r.OnError, r.explain)
 	if err := r.Reload(); err != nil {
 		return nil, err
 	}
@@ -64,13 +60,13 @@ func NewClientCAReloader(files ...string) (*ClientCAReloader, error) {
 
 // Reload reads the files now, however long the file system takes. If it returns an error, the set
 // doesn't change.
-func (r *ClientCAReloader) Reload() error { return r.watch.reload() }
+func (r *ClientCAReloader) Reload() error { return r.explain(r.watch.Reload()) }
 
 // Stats returns how often the set has changed, and how often a change was refused.
-func (r *ClientCAReloader) Stats() ReloadStats { return r.watch.counts() }
+func (r *ClientCAReloader) Stats() ReloadStats { return reloadStats(r.watch) }
 
 // Pool returns the set in use. It must not be changed.
-func (r *ClientCAReloader) Pool() *x509.CertPool { return r.current.Load().pool }
+func (r *ClientCAReloader) Pool() *x509.CertPool { return r.current.Load() }
 
 // Config returns a copy of config whose ClientCAs follow the files, by means of GetConfigForClient.
 // All else must be in config before: NextProtos, certificates, ClientAuth. If config has a
@@ -82,27 +78,27 @@ func (r *ClientCAReloader) Config(config *tls.Config) *tls.Config {
 	config.GetConfigForClient = nil
 	base := config.Clone() // never used for a handshake
 	type chosen struct {
-		set    *authorities
+		pool   *x509.CertPool
 		config *tls.Config
 	}
 	var last atomic.Pointer[chosen]
 	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		set := r.get(hello)
+		pool := r.get(hello)
 		if choose != nil {
 			if c, err := choose(hello); err != nil || c != nil {
 				if c != nil {
 					c = c.Clone()
-					c.ClientCAs = set.pool
+					c.ClientCAs = pool
 				}
 				return c, err
 			}
 		}
-		if c := last.Load(); c != nil && c.set == set {
+		if c := last.Load(); c != nil && c.pool == pool {
 			return c.config, nil
 		}
 		c := base.Clone()
-		c.ClientCAs = set.pool
-		last.Store(&chosen{set, c})
+		c.ClientCAs = pool
+		last.Store(&chosen{pool, c})
 		return c, nil
 	}
 	config.ClientCAs = r.Pool()
@@ -110,63 +106,55 @@ func (r *ClientCAReloader) Config(config *tls.Config) *tls.Config {
 }
 
 // get returns the set for a handshake.
-func (r *ClientCAReloader) get(hello *tls.ClientHelloInfo) *authorities {
+func (r *ClientCAReloader) get(hello *tls.ClientHelloInfo) *x509.CertPool {
 	if ctx := ossl.ContextOf(hello); ctx != nil && ctx.FIPS() != nil {
 		r.fips.Store(true)
 	}
-	if r.watch.due(r.Interval) {
-		r.watch.lookBriefly(hello, r.OnError)
+	if r.watch.Due(r.Interval) {
+		lookBriefly(r.watch, hello, r.patience)
 	}
 	return r.current.Load()
 }
 
-// read reads the files, and uses the set if it is good and new. r.watch.mu is held.
-func (r *ClientCAReloader) read() error {
-	set, err := r.load()
-	if err == nil && set != nil {
-		err = r.try(set)
+func (r *ClientCAReloader) explain(err error) error {
+	if err == nil {
+		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("httptls: authorities of clients in %s: %w", strings.Join(r.watch.files, ", "), err)
+	return fmt.Errorf("httptls: authorities of clients in %s: %w", strings.Join(r.files, ", "), err)
+}
+
+// load uses the set in the files if it is good.
+func (r *ClientCAReloader) load() error {
+	pool := x509.NewCertPool()
+	for _, file := range r.files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		certs, err := keys.ParseCertificates(text)
+		if err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		for _, cert := range certs {
+			pool.AddCert(cert)
+		}
 	}
-	if set != nil {
-		r.current.Store(set)
-		r.watch.began()
+	if err := r.try(pool); err != nil {
+		return err
+	}
+	if current := r.current.Load(); current == nil || !current.Equal(pool) { // else only their texts differ
+		r.current.Store(pool)
 	}
 	return nil
 }
 
-// load returns the set in the files, or nil if it is the one in use.
-func (r *ClientCAReloader) load() (*authorities, error) {
-	set, hash := &authorities{pool: x509.NewCertPool()}, sha256.New()
-	for _, file := range r.watch.files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		certs, err := keys.ParseCertificates(text)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-		for _, cert := range certs {
-			set.pool.AddCert(cert)
-			hash.Write(cert.Raw)
-		}
-	}
-	hash.Sum(set.sum[:0])
-	if current := r.current.Load(); current != nil && current.sum == set.sum {
-		return nil, nil
-	}
-	return set, nil
-}
-
 // try makes a Context with a set, in FIPS mode if a user is in FIPS mode: OpenSSL may refuse the
 // set.
-func (r *ClientCAReloader) try(set *authorities) error {
+func (r *ClientCAReloader) try(pool *x509.CertPool) error {
 	var opts []ossl.Option
 	if r.fips.Load() {
 		opts = append(opts, ossl.WithFIPS())
 	}
-	_, err := ossl.NewContext(&tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: set.pool}, opts...)
+	_, err := ossl.NewContext(&tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool}, opts...)
 	return err
 }

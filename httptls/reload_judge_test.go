@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/httptls"
@@ -275,40 +274,6 @@ func TestReloaderStartsWithExpired(t *testing.T) {
 	if errs.count() != 0 {
 		t.Error(errs.errs)
 	}
-}
-
-// wallMoved returns the result of time.Now at t if the wall clock has been set by d since; the
-// monotonic clock doesn't change.
-func wallMoved(t time.Time, d time.Duration) time.Time {
-	p := (*struct { // the layout in package time
-		wall uint64
-		ext  int64
-		loc  *time.Location
-	})(unsafe.Pointer(&t))
-	if p.wall>>63 == 0 {
-		panic("no monotonic reading")
-	}
-	seconds, nanoseconds := p.wall<<1>>31, p.wall&(1<<30-1)
-	p.wall = 1<<63 | (seconds+uint64(int64(d/time.Second)))<<30 | nanoseconds
-	return t
-}
-
-// The files are checked when the clock has been set back, not an hour later.
-func TestReloaderClockSetBack(t *testing.T) {
-	first, second := leaf(ecKey()), leaf(ecKey())
-	r, certFile, keyFile, _ := newReloader(t, first)
-	start := time.Now()
-	if at := wallMoved(start, -time.Hour); at.Sub(start) != 0 || !at.Round(0).Equal(start.Round(0).Add(-time.Hour)) {
-		t.Fatalf("%v an hour before is %v: package time has changed", start, at)
-	}
-	r.Interval = time.Minute
-	httptls.SetClock(r, func() time.Time { return start.Add(time.Minute) })
-	expectCert(t, r, first, "the first look")
-	writePairTo(t, second, certFile, keyFile)
-	httptls.SetClock(r, func() time.Time { return wallMoved(start.Add(time.Minute), -time.Hour) })
-	expectCert(t, r, first, "within the interval")
-	httptls.SetClock(r, func() time.Time { return wallMoved(start.Add(2*time.Minute), -time.Hour) })
-	expectCert(t, r, second, "after the interval")
 }
 
 // A chain that is only half written is not mistaken for a shorter one.

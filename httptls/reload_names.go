@@ -43,8 +43,8 @@ func (rs Reloaders) look(hello *tls.ClientHelloInfo) {
 		if ctx != nil {
 			r.noteUser(ctx)
 		}
-		if r.watch.due(r.Interval) {
-			looks.Go(func() { r.watch.lookBriefly(hello, r.OnError) })
+		if r.watch.Due(r.Interval) {
+			looks.Go(func() { lookBriefly(r.watch, hello, r.patience) })
 		}
 	}
 	looks.Wait()
