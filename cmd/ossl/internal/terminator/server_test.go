@@ -168,6 +168,45 @@ func TestResumption(t *testing.T) {
 	}
 }
 
+// TestTicketKeyFileChanges: a server takes the ticket key that replaces its own, and refuses garbage.
+func TestTicketKeyFileChanges(t *testing.T) {
+	w := newWorld(t)
+	root := w.folder(map[string]string{"index.html": "x"})
+	start := func(name string) (r *running, file string, key []byte) {
+		t.Helper()
+		file, key = filepath.Join(w.dir, name), make([]byte, 80)
+		_, _ = rand.Read(key)
+		w.write(file, string(key))
+		config := w.config("ossl", terminator.Site{Root: root})
+		config.Limits.RatePerSource = 0
+		config.TicketKeys = []string{file}
+		return w.start(config), file, key
+	}
+	first, _, key := start("first.key")
+	second, file, _ := start("second.key")
+	resumes := func() bool { // a session of the first server on the second
+		cache, resumed := tls.NewLRUClientSessionCache(0), false
+		for _, r := range []*running{first, second} {
+			conn := r.mustDial(func(config *tls.Config) { config.ClientSessionCache = cache; config.MaxVersion = tls.VersionTLS12 })
+			resumed = conn.ConnectionState().DidResume
+			_ = conn.Close()
+		}
+		return resumed
+	}
+	if resumes() {
+		t.Fatal("resumed with another key")
+	}
+	for _, step := range []struct{ text, logged string }{
+		{string(key), `msg="ticket keys replaced"`}, {"garbage", `msg="ticket keys not replaced"`},
+	} {
+		w.write(file, step.text)
+		second.log.await(t, step.logged)
+		if !resumes() {
+			t.Errorf("%s: not resumed", step.logged)
+		}
+	}
+}
+
 // TestCertificateChanges: a certificate that is replaced while the server runs is used; garbage
 // isn't, and is logged.
 func TestCertificateChanges(t *testing.T) {

@@ -22,6 +22,8 @@ type sessions struct {
 	base     *tls.Config
 	options  []ossl.Option
 	ring     *session.Ring // of ticket keys in files, or nil
+	watch    *ossl.Watch   // of these files
+	log      *slog.Logger
 	sealing  *session.Ring // the ring in use, or nil if the TLS library has the keys
 	own      *ticketKeys   // those that only this process has, or nil
 	redis    *redisStore   // or nil
@@ -37,7 +39,7 @@ func (c *Config) resumption() string {
 // newSessions makes the state of a configuration. former are the ticket keys that only the former process
 // had.
 func newSessions(ctx context.Context, p *tlsPlan, former []agedKey, log *slog.Logger) (*sessions, error) {
-	s := &sessions{settings: p.resumption, base: &tls.Config{}, end: func() {}}
+	s := &sessions{settings: p.resumption, base: &tls.Config{}, log: log, end: func() {}}
 	if p.engine == "go" || p.plain {
 		return s, nil // crypto/tls's own ticket keys, or none
 	}
@@ -62,6 +64,7 @@ func newSessions(ctx context.Context, p *tlsPlan, former []agedKey, log *slog.Lo
 			return nil, err
 		}
 		s.options = append(s.options, ossl.WithTicketKeys(s.ring))
+		s.end = func() { s.watch.Close() }
 	case !p.fips: // in which the module makes the keys, for each Context
 		var err error
 		if s.own, err = newTicketKeys(period, lifetime, former); err != nil {
@@ -102,7 +105,7 @@ func (s *sessions) keep(cache session.Cache) {
 	}
 }
 
-// reload reads the files of ticket keys, and the file of the store's password.
+// reload reads the files of ticket keys, which s follows from then on, and the file of the store's password.
 func (s *sessions) reload(p *tlsPlan) error {
 	if s.redis != nil {
 		return s.redis.readPassword(p.store.RedisPassword)
@@ -110,11 +113,31 @@ func (s *sessions) reload(p *tlsPlan) error {
 	if s.ring == nil {
 		return nil
 	}
-	list, err := session.ReadTicketKeyFiles(p.ticketKeys...)
+	if err := loadTicketKeys(new(session.Ring), p.ticketKeys); err != nil {
+		return err
+	}
+	if s.watch != nil {
+		s.watch.Close()
+		_ = s.watch.Reload() // waits for keys that it loads at this moment
+	}
+	s.watch = ossl.NewWatch(func() error { return loadTicketKeys(s.ring, p.ticketKeys) }, p.ticketKeys...)
+	s.watch.OnEvent = func(e ossl.WatchEvent) {
+		if e.Err != nil {
+			s.log.Error("ticket keys not replaced", "error", e.Err)
+		} else {
+			s.log.Info("ticket keys replaced")
+		}
+	}
+	return s.watch.Start(context.Background(), 0)
+}
+
+// loadTicketKeys makes a ring have the keys in files.
+func loadTicketKeys(ring *session.Ring, files []string) error {
+	list, err := session.ReadTicketKeyFiles(files...)
 	if err != nil {
 		return err
 	}
-	return s.ring.Set(list...)
+	return ring.Set(list...)
 }
 
 // readFull reads until b is full or the file ends, and returns the number of bytes.
