@@ -261,10 +261,6 @@ func (w *Watch) read(state []fileState, demanded bool) (changed bool, err error)
 		err = nil
 	}
 	w.note(func(s *WatchStats) {
-		if changed {
-			s.Used++
-			s.Since = s.Checked
-		}
 		if err != nil && !again {
 			s.Refused++
 		}
@@ -289,7 +285,11 @@ func (w *Watch) take(demanded bool) (changed bool, err error) {
 		w.refused = now
 		return false, err
 	}
-	w.used, w.refused = now, contents{}
+	w.used, w.refused, w.err = now, contents{}, nil
+	w.note(func(s *WatchStats) {
+		s.Used++
+		s.Since = s.Checked
+	})
 	return true, nil
 }
 
