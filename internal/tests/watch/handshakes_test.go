@@ -67,7 +67,8 @@ func awaitRefusal(t *testing.T, events <-chan error) {
 }
 
 // roots returns a function that makes a Context with the certificates in a file.
-func roots(file string, current *atomic.Pointer[ossl.Context], config func(*x509.CertPool) *tls.Config) func() error {
+func roots(file string, current *atomic.Pointer[ossl.Context], config func(*x509.CertPool) *tls.Config,
+	opts ...ossl.Option) func() error {
 	return func() error {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -77,7 +78,7 @@ func roots(file string, current *atomic.Pointer[ossl.Context], config func(*x509
 		if !pool.AppendCertsFromPEM(text) {
 			return fmt.Errorf("%s: no certificates", file)
 		}
-		ctx, err := ossl.NewContext(config(pool))
+		ctx, err := ossl.NewContext(config(pool), opts...)
 		if err == nil {
 			current.Store(ctx)
 		}
@@ -132,25 +133,27 @@ func TestRoots(t *testing.T) {
 				file := filepath.Join(t.TempDir(), "roots.pem")
 				good, other := pemOf("CERTIFICATE", tlstest.CA().Cert.Raw), pemOf("CERTIFICATE", tlstest.OtherCA().Cert.Raw)
 				replace(t, file, good)
-				client := &tls.Config{RootCAs: tlstest.CA().Pool(), ClientSessionCache: tls.NewLRUClientSessionCache(8),
+				client := &tls.Config{ClientSessionCache: tls.NewLRUClientSessionCache(8),
 					MaxVersion: version}
 				tlstest.SendCertificate(tlstest.ClientCert(tlstest.P256))(client)
-				server := &tls.Config{ClientCAs: tlstest.CA().Pool(), ClientAuth: tls.RequireAndVerifyClientCert,
+				server := &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert,
 					Certificates: []tls.Certificate{tlstest.ServerCert(tlstest.P256)}, MaxVersion: version}
-				server.SetSessionTicketKeys([][32]byte{{1}})
-				var clients, servers atomic.Pointer[ossl.Context]
-				for config, current := range map[*tls.Config]*atomic.Pointer[ossl.Context]{client: &clients, server: &servers} {
-					ctx, err := ossl.NewContext(config)
-					if err != nil {
-						t.Fatal(err)
-					}
-					current.Store(ctx)
+				ring, err := session.NewRing(session.NewTicketKey())
+				if err != nil {
+					t.Fatal(err)
 				}
-				current, change := &clients, func(pool *x509.CertPool) *tls.Config { client.RootCAs = pool; return client }
+				keys := ossl.WithTicketKeys(ring) // by which another server's Context resumes too
+				clients, servers := new(atomic.Pointer[ossl.Context]), new(atomic.Pointer[ossl.Context])
+				loadClient := roots(file, clients, func(pool *x509.CertPool) *tls.Config { client.RootCAs = pool; return client })
+				loadServer := roots(file, servers, func(pool *x509.CertPool) *tls.Config { server.ClientCAs = pool; return server }, keys)
+				if err := errors.Join(loadClient(), loadServer()); err != nil {
+					t.Fatal(err)
+				}
+				load := loadClient
 				if judge == tlstest.ServerRole {
-					current, change = &servers, func(pool *x509.CertPool) *tls.Config { server.ClientCAs = pool; return server }
+					load = loadServer
 				}
-				_, events := started(t, roots(file, current, change), file)
+				_, events := started(t, load, file)
 				connect := func() (c, s *ossl.Conn, err error) {
 					return shake(clients.Load(), servers.Load())
 				}
