@@ -81,9 +81,9 @@ func NewWatch(load func() error, paths ...string) *Watch {
 	return &Watch{load: load, paths: paths, clock: time.Now, began: time.Now()}
 }
 
-// Start loads the files, and returns an error if that fails, or if ctx is done before. Then it starts
-// a goroutine that checks them every interval, or every second if that is 0, until ctx is done or Close
-// is called.
+// Start loads the files. If that fails, or if ctx is done before, it closes the Watch and returns an
+// error. Else it starts a goroutine that checks them every interval, or every second if that is 0,
+// until ctx is done or Close is called.
 func (w *Watch) Start(ctx context.Context, interval time.Duration) error {
 	if interval < 0 {
 		return &ConfigError{Field: "Watch.Start", Reason: "a negative interval"}
@@ -118,7 +118,9 @@ func (w *Watch) run(ctx context.Context, interval time.Duration) {
 	for {
 		select {
 		case <-ticker.C:
-			w.look()
+			if ctx.Err() == nil {
+				w.look()
+			}
 		case <-ctx.Done():
 			return
 		}
