@@ -15,6 +15,7 @@ import (
 	"time"
 
 	. "github.com/ossl-go/ossl/audit/confgen"
+	"github.com/ossl-go/ossl/internal/freeport"
 	"github.com/ossl-go/ossl/policy"
 )
 
@@ -65,10 +66,7 @@ func start(t *testing.T, s Server, p *policy.Policy, change func(*Config)) (*Con
 	if err != nil {
 		t.Fatal(err)
 	}
-	ports, err := FreePorts(2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	port, plain := takePort(t), takePort(t)
 	page := filepath.Join(dir, "root")
 	if err := os.Mkdir(page, 0o755); err != nil {
 		t.Fatal(err)
@@ -76,9 +74,8 @@ func start(t *testing.T, s Server, p *policy.Policy, change func(*Config)) (*Con
 	if err := os.WriteFile(filepath.Join(page, "index.html"), []byte("hello"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	layout := Layout{Names: []string{"localhost"}, Certificates: certs, Address: "127.0.0.1", Port: ports[0],
-		PlainPort: ports[1], Root: page,
-		State: dir, Modules: s.Modules}
+	layout := Layout{Names: []string{"localhost"}, Certificates: certs, Address: "127.0.0.1", Port: port,
+		PlainPort: plain, Root: page, State: dir, Modules: s.Modules}
 	c, err := Generate(Options{Server: s, Policy: p, Layout: layout})
 	if err != nil {
 		t.Fatal(err)
@@ -193,6 +190,15 @@ func TestGoStart(t *testing.T) {
 	if group := conn.ConnectionState().CurveID; group != tls.X25519MLKEM768 {
 		t.Errorf("the key exchange is %s", group)
 	}
+}
+
+func takePort(t *testing.T) int {
+	t.Helper()
+	port, err := freeport.Take()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
 }
 
 func mustRequest(t *testing.T, url string) *http.Request {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -241,24 +240,6 @@ func clean(out, dir string) string {
 		lines = lines[len(lines)-12:]
 	}
 	return strings.Join(lines, "; ")
-}
-
-// FreePorts returns ports of the loopback address on which nothing listens now. They are below the ports
-// that the kernel gives to programs that ask for any port, so it gives them to nobody else.
-func FreePorts(n int) ([]int, error) {
-	var ports []int
-	for tries := 0; len(ports) < n; tries++ {
-		port := 10_000 + rand.IntN(20_000)
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", itoa(port)))
-		if err != nil && tries > 1000 {
-			return nil, err
-		}
-		if err == nil {
-			defer l.Close() // at the end, so that all are different
-			ports = append(ports, port)
-		}
-	}
-	return ports, nil
 }
 
 // IsRefused reports whether an error is a *StartError: the server refused its configuration, or didn't

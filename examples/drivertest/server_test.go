@@ -11,7 +11,6 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"math/big"
-	mathrand "math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/dbtls"
+	"github.com/ossl-go/ossl/internal/freeport"
 )
 
 // lookPath returns the path of a server, or skips the test. Distributions keep servers out of PATH.
@@ -71,19 +71,13 @@ func (h *home) write(name string, content []byte) string {
 
 func (h *home) addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(h.port)) }
 
-// freePort returns a port for a server. The kernel gives it to nobody else who asks for any port: it is
-// below the ones for that.
 func freePort(t *testing.T) int {
 	t.Helper()
-	for range 1000 {
-		port := 10_000 + mathrand.IntN(20_000)
-		if listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
-			listener.Close()
-			return port
-		}
+	port, err := freeport.Take()
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no port is free")
-	return 0
+	return port
 }
 
 // command returns a command that doesn't run as root.

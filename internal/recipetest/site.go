@@ -6,7 +6,6 @@ import (
 	"encoding/pem"
 	"io"
 	"log"
-	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ossl-go/ossl/internal/freeport"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -112,19 +112,14 @@ func Listen(t *testing.T) net.Listener {
 	return l
 }
 
-// FreePort returns a port of the loopback interface for a program that can't choose its own. The
-// kernel doesn't give it to another program that asks for any port: it is below the range for that.
-func FreePort(t *testing.T) (port string) {
+// FreePort returns a port of the loopback interface for a program that can't choose its own.
+func FreePort(t *testing.T) string {
 	t.Helper()
-	for range 1000 {
-		port = strconv.Itoa(10_000 + rand.IntN(20_000))
-		if l, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
-			l.Close()
-			return port
-		}
+	port, err := freeport.Take()
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no port is free")
-	return ""
+	return strconv.Itoa(port)
 }
 
 func newCertificate(names ...string) tls.Certificate {

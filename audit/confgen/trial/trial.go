@@ -18,6 +18,7 @@ import (
 
 	"github.com/ossl-go/ossl/audit"
 	"github.com/ossl-go/ossl/audit/confgen"
+	"github.com/ossl-go/ossl/internal/freeport"
 )
 
 // Options are the options of [Run].
@@ -150,15 +151,18 @@ func configuration(o Options, dir, root, backend string) (*confgen.Config, *x509
 	if err != nil {
 		return nil, nil, err
 	}
-	ports, err := confgen.FreePorts(2)
+	port, err := freeport.Take()
+	if err != nil {
+		return nil, nil, err
+	}
+	plain, err := freeport.Take()
 	if err != nil {
 		return nil, nil, err
 	}
 	options := o.Ours
 	options.OCSP = false // throw-away certificates name no responder
-	options.Layout = confgen.Layout{Names: []string{"localhost"}, Certificates: certs, Address: "127.0.0.1", Port: ports[0],
-		PlainPort: ports[1],
-		Root:      root, Backend: backend, State: dir, Modules: options.Server.Modules}
+	options.Layout = confgen.Layout{Names: []string{"localhost"}, Certificates: certs, Address: "127.0.0.1", Port: port,
+		PlainPort: plain, Root: root, Backend: backend, State: dir, Modules: options.Server.Modules}
 	c, err := confgen.Generate(options)
 	return c, roots, err
 }

@@ -5,7 +5,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"regexp"
@@ -36,17 +35,6 @@ func libssl(pid string) (string, error) {
 		return string(file), nil
 	}
 	return "", errors.New("the server uses no libssl")
-}
-
-// freePort returns a port of 127.0.0.1 that nobody had a moment ago.
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	return port, err
 }
 
 // processorTime returns the processor time of processes, with all their threads.

@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ossl-go/ossl/internal/freeport"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -135,17 +136,17 @@ func (r *runner) stopAll() error {
 
 // start starts a server for a number of clients at a time.
 func (r *runner) start(k serverKey, clients int) (*server, error) {
-	port, err := freePort()
+	port, err := freeport.Take()
 	if err != nil {
 		return nil, err
 	}
 	requestPort := port
 	if r.bare() && k.stack != stackNginx {
-		if requestPort, err = freePort(); err != nil {
+		if requestPort, err = freeport.Take(); err != nil {
 			return nil, err
 		}
 	}
-	return r.startAt(k, port, requestPort, clients, 0)
+	return r.startAt(k, strconv.Itoa(port), strconv.Itoa(requestPort), clients, 0)
 }
 
 // startAt starts a server, or its further process of a number, at ports.
