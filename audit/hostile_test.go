@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bytes"
+	"context"
 	"crypto/x509"
 	"encoding/asn1"
 	"encoding/json"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ossl-go/ossl/audit/internal/testcert"
@@ -74,52 +76,39 @@ func TestCertificateTimesInJSON(t *testing.T) {
 // A server that holds each connection can't hold the audit for as long as it likes. Questions that
 // it didn't answer have failed to be tested.
 func TestSlowServer(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	connections := 0
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			defer conn.Close()
+	synctest.Test(t, func(t *testing.T) {
+		connections := 0
+		dial := func(context.Context, string, string) (net.Conn, error) {
+			client, server := net.Pipe()
 			connections++
+			t.Cleanup(func() { server.Close() })
+			return client, nil
 		}
-	}()
-	target := Target{Host: "127.0.0.1", Port: uint16(l.Addr().(*net.TCPAddr).Port), Protocol: "tls"}
-	ctx := t.Context()
-	r := &run{target: target, address: l.Addr().String(), options: Options{Timeout: 20 * time.Millisecond, MaxConnections: 200},
-		facts: &Facts{}}
-	for range 2 {
-		conn, err := r.dial(ctx, r.address)
-		if err != nil {
+		r := &run{target: Target{Host: "127.0.0.1", Port: 1, Protocol: "tls"}, address: "127.0.0.1:1",
+			options: Options{Timeout: 20 * time.Millisecond, MaxConnections: 200, Dial: dial}, facts: &Facts{}}
+		for range 2 {
+			conn, err := r.dial(t.Context(), r.address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			conn.Close()
+		}
+		for range maxSlow {
+			conn, err := r.dial(t.Context(), r.address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Fatal(err)
+			}
+			conn.Close()
+			conn.Close() // counts once
+		}
+		if _, err := r.dial(t.Context(), r.address); !errors.Is(err, errSlow) || !finalError(err) || failed(err).State != Failed {
 			t.Fatal(err)
 		}
-		conn.Close()
-	}
-	for range maxSlow {
-		conn, err := r.dial(ctx, r.address)
-		if err != nil {
-			t.Fatal(err)
+		if connections != maxSlow+2 {
+			t.Errorf("%d connections", connections)
 		}
-		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Fatal(err)
-		}
-		conn.Close()
-		conn.Close() // counts once
-	}
-	if _, err := r.dial(ctx, r.address); !errors.Is(err, errSlow) || !finalError(err) || failed(err).State != Failed {
-		t.Fatal(err)
-	}
-	l.Close()
-	<-done
-	if connections != maxSlow+2 {
-		t.Errorf("%d connections", connections)
-	}
+	})
 }
