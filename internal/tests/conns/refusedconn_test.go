@@ -86,6 +86,15 @@ var refusedCalls = map[string]refusedCall{
 			t.Error("an OCSP response without a peer")
 		}
 	}),
+	"ChannelBinding": {fails: true, do: func(t *testing.T, c *ossl.Conn, _ net.Conn) error {
+		_, err := c.ChannelBinding("tls-exporter")
+		return err
+	}},
+	"PSKIdentity": without(func(t *testing.T, c *ossl.Conn) {
+		if identity := c.PSKIdentity(); identity != nil {
+			t.Errorf("a refused connection has the identity %q", identity)
+		}
+	}),
 	"KernelTLS": without(func(t *testing.T, c *ossl.Conn) {
 		if c.KernelTLS() {
 			t.Error("the kernel seals for a refused connection")
