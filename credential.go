@@ -223,6 +223,9 @@ func canCompare(k any) (ok bool) {
 // ctx has the values of the context of HandshakeContext, and is cancelled as soon as the handshake
 // can't succeed any more: when that context is done, a deadline passes, Close is called, or the peer
 // hangs up. [context.Cause] returns which it was.
+//
+// If the key is a struct that embeds a ContextSigner, such as a [github.com/ossl-go/ossl/keys.Key],
+// handshakes call its Sign, which may be its own, and not its SignContext, which may not be.
 type ContextSigner interface {
 	crypto.Signer
 	SignContext(ctx context.Context, rand io.Reader, digest []byte, opts crypto.SignerOpts) (signature []byte, err error)

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 )
 
 // A SignRequest is a handshake's request for a signature. It may be used after its connection was
@@ -30,6 +31,29 @@ type SignRequest struct {
 type contextSigner interface {
 	crypto.Signer
 	SignContext(ctx context.Context, rand io.Reader, digest []byte, opts crypto.SignerOpts) ([]byte, error)
+}
+
+// asContextSigner returns signer as an ossl.ContextSigner. It doesn't if an embedded field is one: then
+// SignContext may be the field's alone, and the type's own Sign must not be passed over.
+func asContextSigner(signer crypto.Signer) (contextSigner, bool) {
+	s, ok := signer.(contextSigner)
+	if !ok {
+		return nil, false
+	}
+	t := reflect.TypeOf(signer)
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return s, true
+	}
+	for i := range t.NumField() {
+		field, can := t.Field(i), reflect.TypeFor[contextSigner]()
+		if field.Anonymous && (field.Type.Implements(can) || reflect.PointerTo(field.Type).Implements(can)) {
+			return nil, false
+		}
+	}
+	return s, true
 }
 
 // The algorithms, by signer.h's numbers.
@@ -60,7 +84,7 @@ func checkSigner(signer crypto.Signer, version uint64) error {
 
 // TakesContext reports whether the signer is an ossl.ContextSigner.
 func (r *SignRequest) TakesContext() bool {
-	_, ok := r.signer.(contextSigner)
+	_, ok := asContextSigner(r.signer)
 	return ok
 }
 
@@ -92,7 +116,7 @@ func (r *SignRequest) Sign(ctx context.Context) ([]byte, error) {
 }
 
 func (r *SignRequest) signature(ctx context.Context, opts crypto.SignerOpts) ([]byte, error) {
-	signer, ok := r.signer.(contextSigner)
+	signer, ok := asContextSigner(r.signer)
 	switch digest := r.tbs; {
 	case !ok && r.digested:
 		return r.signer.Sign(rand.Reader, digest, opts)
