@@ -127,6 +127,9 @@ are removed. A request whose host belongs to another site than its connection is
 	flags.TextVar(&backend.CheckInterval, "check-interval", terminator.DefaultCheckInterval,
 		"the `time` between two checks, and for the answer")
 	flags.StringVar(&backend.CA, "to-ca", "", "trust the certificates in this `file` for the backend (default the\nsystem's)")
+	flags.StringArrayVar(&backend.CRLs, "to-crl", nil,
+		"refuse backends by the revocation lists in this `file` or folder,\nas --crl does clients; may be repeated")
+	flags.BoolVar(&backend.CRLSoftFail, "to-crl-soft-fail", false, "accept backends of which no list tells whether they are revoked")
 	flags.StringVar(&backend.Name, "to-name", "", "the `name` in the backend's certificate (default the host of --to)")
 	flags.StringVar(&backend.Cert, "to-cert", "", "the certificate `file` for backends that ask for one")
 	flags.StringVar(&backend.Key, "to-key", "", "its key: a `file`, or a URI such as pkcs11:object=tls")
@@ -188,6 +191,10 @@ func (f *serverFlags) register(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.site.ClientAllow, "client-allow", nil,
 		"admit only certificates of clients that fit a `rule`: dns:NAME,\nuri:URI, email:ADDRESS, cn:NAME, ou:NAME or "+
 			"sha256:FINGERPRINT;\nmay be repeated")
+	flags.StringArrayVar(&c.CRLs, "crl", nil,
+		"refuse clients whose certificates are in the revocation lists in\nthis `file` or folder, or of which no list tells "+
+			"whether they are\nrevoked; may be repeated")
+	flags.BoolVar(&c.CRLSoftFail, "crl-soft-fail", false, "accept clients of which no list tells that")
 	flags.StringVar(&c.Engine, "engine", "ossl", "the TLS in use: ossl, or go for crypto/tls")
 	flags.StringVar(&c.Policy, "policy", terminator.DefaultPolicy,
 		"follow this policy: a `name` of 'ossl policy list', or none for the\nlibrary's defaults")

@@ -63,6 +63,12 @@ func TestServerFlags(t *testing.T) {
 		{"--cert d --key e", func(_ *config, s *terminator.Site) { s.Pairs = append(s.Pairs, terminator.Pair{Cert: "d", Key: "e"}) }},
 		{"--client-ca x --client-ca y --client-optional",
 			func(_ *config, s *terminator.Site) { s.ClientCA, s.ClientOptional = []string{"x", "y"}, true }},
+		{"--client-ca x --crl y --crl z --crl-soft-fail", func(c *config, s *terminator.Site) {
+			s.ClientCA, c.CRLs, c.CRLSoftFail = []string{"x"}, []string{"y", "z"}, true
+		}},
+		{"--to https://h --to-crl x --to-crl y --to-crl-soft-fail", func(_ *config, s *terminator.Site) {
+			s.Backend = terminator.Backend{To: "https://h", CRLs: []string{"x", "y"}, CRLSoftFail: true}
+		}},
 		{"--to https://h --to-ca x --to-name n --to-cert c --to-key k", func(_ *config, s *terminator.Site) {
 			s.Backend = terminator.Backend{To: "https://h", CA: "x", Name: "n", Cert: "c", Key: "k"}
 		}},
@@ -110,7 +116,8 @@ func TestServerFlags(t *testing.T) {
 
 // normal returns a configuration in which lists without elements are nil.
 func normal(c terminator.Config) terminator.Config {
-	for _, list := range []*[]string{&c.TicketKeys, &c.AcceptProxy, &c.LandlockRead, &c.Sites[0].ClientCA} {
+	for _, list := range []*[]string{&c.TicketKeys, &c.AcceptProxy, &c.LandlockRead, &c.Sites[0].ClientCA, &c.CRLs,
+		&c.Sites[0].Backend.CRLs} {
 		if len(*list) == 0 {
 			*list = nil
 		}

@@ -42,13 +42,13 @@ type member struct {
 const maxTries = 3
 
 // newBackends prepares the backends of a site.
-func newBackends(plan *backendPlan, log *slog.Logger) (*backends, error) {
+func newBackends(plan *backendPlan, lists crlStore, log *slog.Logger) (*backends, error) {
 	p := &backends{plan: plan, byAddress: plan.Balance == "address", now: time.Now, log: log}
 	// Longer than dialing and the handshake may take, because their errors contain more.
 	patience := 2*plan.limits.Backend + Time(time.Second)
 	p.patience = time.Duration(patience)
 	for _, to := range plan.targets {
-		made, err := newBackend(plan, to)
+		made, err := newBackend(plan, to, lists)
 		if err != nil {
 			return nil, err
 		}

@@ -41,6 +41,10 @@ type Config struct {
 	Sessions   int      `toml:"sessions"` // in the cache of sessions; 0 for none
 	Store               // of sessions and ticket keys
 
+	// CRLs are the files of the revocation lists for the certificates of clients, and folders of such files.
+	CRLs        []string `toml:"crl"`
+	CRLSoftFail bool     `toml:"crl-soft-fail"` // clients pass for whose certificates no list counts
+
 	ACME // for the sites with ACME
 
 	// AcceptProxy are the senders of PROXY headers: prefixes of addresses, or "unix" for Unix sockets.
@@ -123,13 +127,14 @@ func firstSet(settings ...setting) string {
 // compileTLS checks the TLS settings, and refuses those that the engine can't honour.
 func (c *Config) compileTLS() (p tlsPlan, err error) {
 	p = tlsPlan{plain: c.Plain, engine: c.Engine, policy: policyPlan{name: c.Policy}, kernelTLS: c.KernelTLS, fips: c.FIPS,
-		http1: c.HTTP1, sessions: c.Sessions, ticketKeys: c.TicketKeys, handshakes: c.Limits.handshakes(), resumption: c.resumption()}
+		http1: c.HTTP1, sessions: c.Sessions, ticketKeys: c.TicketKeys, handshakes: c.Limits.handshakes(), resumption: c.resumption(),
+		crls: crlPlan{c.CRLs, c.CRLSoftFail, c.FIPS}}
 	switch c.Engine {
 	case "ossl":
 	case "go":
 		if name := firstSet(setting{"policy", c.Policy != ""}, setting{"kernel-tls", c.KernelTLS}, setting{"fips", c.FIPS},
 			setting{"ticket-key", len(c.TicketKeys) > 0}, setting{"sessions", c.Sessions > 0}, setting{"redis", c.Redis != ""},
-			setting{"handshakes", c.Limits.Handshakes > 0}); name != "" {
+			setting{"handshakes", c.Limits.Handshakes > 0}, setting{"crl", len(c.CRLs) > 0}); name != "" {
 			return p, fmt.Errorf("%s: the engine go, crypto/tls, doesn't have it", name)
 		}
 	default:
@@ -148,6 +153,9 @@ func (c *Config) compileTLS() (p tlsPlan, err error) {
 	}
 	if c.Redis != "" && (len(c.TicketKeys) > 0 || c.Sessions > 0) {
 		return p, errors.New("redis keeps the sessions and the ticket keys: neither sessions nor ticket-key can be given with it")
+	}
+	if err := p.crls.check(""); err != nil {
+		return p, err
 	}
 	if c.KernelTLS && c.FIPS {
 		return p, errors.New("kernel-tls and fips contradict each other: the kernel's cryptography is not part of the FIPS module")
@@ -198,6 +206,8 @@ func (c *Config) compileSites() (sites []*sitePlan, err error) {
 		return nil, errors.New("http1 is for sites of HTTP")
 	case len(c.Redirect) > 0 && !s.http:
 		return nil, errors.New("redirect is for sites of HTTP")
+	case len(c.CRLs) > 0 && !slices.ContainsFunc(sites, func(s *sitePlan) bool { return len(s.ClientCA) > 0 }):
+		return nil, errors.New("crl needs client-ca: no certificates of clients are verified")
 	}
 	return sites, nil
 }

@@ -25,6 +25,8 @@ engine = "ossl"
 policy = "bsi"
 http1 = true
 ticket-keys = ["a", "b"]
+crl = ["a", "b"]
+crl-soft-fail = true
 sessions = 100
 accept-proxy = ["10.0.0.0/8", "::1", "unix"]
 access-log = true
@@ -61,6 +63,8 @@ cert = "c"
 key = "k"
 to = "https://h:1"
 to-ca = "x"
+to-crl = ["l"]
+to-crl-soft-fail = true
 to-name = "n"
 to-cert = "c"
 to-key = "k"
@@ -155,6 +159,23 @@ func TestCheck(t *testing.T) {
 		{"accept-proxy: write", func(c *terminator.Config) { c.AcceptProxy = []string{"::ffff:10.0.0.0/104"} }},
 		{"accept-proxy: write", func(c *terminator.Config) { c.AcceptProxy = []string{"::ffff:10.0.0.1"} }},
 		{"client-optional needs", func(c *terminator.Config) { c.Sites[0].ClientOptional = true }},
+		{"crl needs client-ca", func(c *terminator.Config) { c.CRLs = []string{"f"} }},
+		{"crl-soft-fail needs crl", func(c *terminator.Config) { c.CRLSoftFail, c.Sites[0].ClientCA = true, []string{"ca"} }},
+		{"crl: the engine go", func(c *terminator.Config) {
+			c.Engine, c.CRLs, c.Sites[0].ClientCA = "go", []string{"f"}, []string{"ca"}
+		}},
+		{"to-crl: the engine go", func(c *terminator.Config) {
+			c.Engine, c.Sites[0] = "go", tcpSite("tls://h:1")
+			c.Sites[0].Backend.CRLs = []string{"f"}
+		}},
+		{"to-crl is for backends with TLS", func(c *terminator.Config) {
+			c.Sites[0] = tcpSite("h:1")
+			c.Sites[0].Backend.CRLs = []string{"f"}
+		}},
+		{"to-crl-soft-fail needs to-crl", func(c *terminator.Config) {
+			c.Sites[0] = tcpSite("h:1")
+			c.Sites[0].Backend.CRLSoftFail = true
+		}},
 		{"client-cert-header needs", func(c *terminator.Config) {
 			c.Sites[0] = tcpSite("http://h")
 			c.Sites[0].Backend.ClientCert = true

@@ -32,7 +32,10 @@ func (p *confinement) needs() (*domain, error) {
 			}
 			return nil, err
 		}
-		d.Read = append(d.Read, filepath.Dir(path))
+		if info, err := os.Stat(path); err != nil || !info.IsDir() { // else it is a folder of revocation lists
+			path = filepath.Dir(path)
+		}
+		d.Read = append(d.Read, path)
 	}
 	for _, root := range p.roots {
 		path, err := resolve(root)
@@ -94,13 +97,9 @@ func (p *confinement) spare() (folders []string) {
 			folders = append(folders, folder)
 		}
 	}
-	for _, file := range p.files {
-		add(file)
-	}
-	for _, root := range p.roots {
-		root = filepath.Clean(root)
-		if info, err := os.Lstat(root); err == nil && info.Mode()&os.ModeSymlink != 0 {
-			add(root)
+	for _, file := range slices.Concat(p.files, p.roots) {
+		if info, err := os.Lstat(filepath.Clean(file)); err != nil || !info.IsDir() {
+			add(file)
 		}
 	}
 	return folders

@@ -18,7 +18,7 @@ func TestCovers(t *testing.T) {
 	}
 	path := func(name string) string { return filepath.Join(dir, name) }
 	for _, name := range []string{"a/cert", "a/key", "a/sub/cert", "b/cert", "b/key", "live/x", "archive/1", "archive/2", "www/1/x",
-		"www/2/x", "more/site/x", "run/x", "aa/cert"} {
+		"www/2/x", "more/site/x", "run/x", "aa/cert", "b/lists/x"} {
 		if err := os.MkdirAll(filepath.Dir(path(name)), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -74,6 +74,10 @@ func TestCovers(t *testing.T) {
 		{"a folder beside", nil, pair(path("aa/cert"), path("live/key")), path("aa")},
 		{"a file URI beside", nil, pair(path("a/cert"), "file://"+path("b/key")), path("b")},
 		{"an authority", nil, func(_ *terminator.Config, s *terminator.Site) { s.ClientCA = []string{path("b/cert")} }, path("b")},
+		{"a revocation list", nil, func(c *terminator.Config, _ *terminator.Site) { c.CRLs = []string{path("b/cert")} }, path("b")},
+		{"a folder of lists", nil, func(c *terminator.Config, _ *terminator.Site) { c.CRLs = []string{path("b")} }, path("b")},
+		{"another list", func(c *terminator.Config, _ *terminator.Site) { c.CRLs = []string{path("b/lists")} },
+			func(c *terminator.Config, _ *terminator.Site) { c.CRLs = []string{path("b/cert")} }, path("b")},
 		{"a ticket key", nil, func(c *terminator.Config, _ *terminator.Site) { c.TicketKeys = []string{path("b/key")} }, path("b")},
 		{"a site", nil, func(_ *terminator.Config, s *terminator.Site) { s.Root = "/" }, "may not read /"},
 		{"a missing file", nil, pair(path("none"), path("live/key")), "no such file"},

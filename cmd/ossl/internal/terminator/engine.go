@@ -76,12 +76,15 @@ type tlsPlan struct {
 	handshakes int        // at a time, or 0 for no bound
 	store      *storePlan // or nil
 	resumption string     // the settings that sessions and ticket keys are made for
+	crls       crlPlan    // for clients
 }
 
 // newEngine compiles the TLS configuration of sites.
-func newEngine(p *tlsPlan, sites []*site, state *sessions, challenges *tlsChallenges, log *slog.Logger) (*engine, error) {
+func newEngine(
+	p *tlsPlan, sites []*site, state *sessions, lists crlStore, challenges *tlsChallenges, log *slog.Logger,
+) (*engine, error) {
 	e := &engine{log: log, checks: checks{map[demand]*ossl.Context{}, map[demand][]*tls.Certificate{}}}
-	compile := func() (*compiled, error) { return compileEngine(p, sites, state, challenges, &e.checks) }
+	compile := func() (*compiled, error) { return compileEngine(p, sites, state, lists, challenges, &e.checks) }
 	if p.engine == "ossl" {
 		e.compile = compile
 	}
@@ -184,7 +187,7 @@ type demand struct {
 }
 
 func compileEngine(
-	p *tlsPlan, sites []*site, state *sessions, challenges *tlsChallenges, checks *checks,
+	p *tlsPlan, sites []*site, state *sessions, lists crlStore, challenges *tlsChallenges, checks *checks,
 ) (*compiled, error) {
 	base, options := state.base.Clone(), slices.Clone(state.options)
 	if !sites[0].plan.http {
@@ -201,7 +204,7 @@ func compileEngine(
 	if p.handshakes > 0 {
 		options = append(options, ossl.WithMaxHandshakes(p.handshakes))
 	}
-	options = append(options, withFIPS(p.fips)...)
+	options = slices.Concat(options, withFIPS(p.fips), lists.options(p.crls))
 
 	var names namedSites[*tls.Config]
 	made := &compiled{}

@@ -52,11 +52,13 @@ type site struct {
 
 // newGeneration prepares a configuration. Nothing is listening yet, and nothing has changed if it
 // returns an error. limited counts the requests that meet a limit.
-func newGeneration(p *plan, state *sessions, limited *complaints, log, access *slog.Logger) (*generation, error) {
+func newGeneration(
+	p *plan, state *sessions, lists crlStore, limited *complaints, log, access *slog.Logger,
+) (*generation, error) {
 	g := &generation{plan: p, log: log, access: access, limited: limited, clients: map[net.Conn]*client{}}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.checking, g.stopChecks = context.WithCancel(g.ctx)
-	if err := g.prepare(state); err != nil {
+	if err := g.prepare(state, lists); err != nil {
 		g.release()
 		return nil, err
 	}
@@ -95,12 +97,12 @@ func (g *generation) check(former *generation) {
 }
 
 // prepare makes the parts of a generation.
-func (g *generation) prepare(state *sessions) error {
+func (g *generation) prepare(state *sessions, lists crlStore) error {
 	if err := g.plan.acme.makeStorage(); err != nil {
 		return err
 	}
 	parts := &sharedParts{cache: newFileCache(g.plan.limits.FileCacheBytes), secrets: newSecretFiles(g.plan.secrets),
-		certificates: map[string]*certificates{}, authorities: map[string]*x509.CertPool{}}
+		certificates: map[string]*certificates{}, authorities: map[string]*x509.CertPool{}, lists: lists}
 	for _, p := range g.plan.sites {
 		s := &site{plan: p}
 		if err := g.prepareSite(s, parts); err != nil {
@@ -116,7 +118,7 @@ func (g *generation) prepare(state *sessions) error {
 	if g.plan.tls.plain {
 		return nil // a TCP site
 	}
-	if g.engine, err = newEngine(&g.plan.tls, g.sites, state, newTLSChallenges(g.plan.acme), g.log); err != nil {
+	if g.engine, err = newEngine(&g.plan.tls, g.sites, state, lists, newTLSChallenges(g.plan.acme), g.log); err != nil {
 		return err
 	}
 	if g.plan.sites[0].http {
@@ -135,6 +137,7 @@ type sharedParts struct {
 	secrets      *secretFiles
 	certificates map[string]*certificates  // by the names of their pairs
 	authorities  map[string]*x509.CertPool // by the names of their files
+	lists        crlStore
 }
 
 // prepareSite makes the parts of a site.
@@ -166,7 +169,7 @@ func (g *generation) prepareSite(s *site, parts *sharedParts) (err error) {
 		s.close = append(s.close, files.close)
 		return nil
 	}
-	if s.backends, err = newBackends(p.backends, g.log); err != nil || !p.http {
+	if s.backends, err = newBackends(p.backends, parts.lists, g.log); err != nil || !p.http {
 		return err
 	}
 	s.handler = reverseHandler(s.backends, g.limited, g.log)

@@ -25,6 +25,10 @@ var (
 	descReloads   = describe("reloads_total", "Reloads of the configuration.", "result")
 	descChanges   = describe("certificate_changes_total",
 		"Changes of certificate files while the server ran; those that are refused have no effect.", "result")
+	descLists = describe("crl_changes_total",
+		"Changes of the files of revocation lists while the server ran; those that are refused have no effect.", "result")
+	descListExpiry = describe("crl_next_update_timestamp_seconds",
+		"The first time at which a revocation list in use expires, in Unix time.")
 	descExpiry = describe("certificate_expiry_timestamp_seconds",
 		"The end of the validity of a certificate in use, in Unix time.", "site", "certificate")
 	descTicketKey = describe("ticket_key_start_timestamp_seconds",
@@ -38,7 +42,7 @@ var (
 func (collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descConnections, descLimited, descRequests, descRedirects, descReloads, descChanges, descExpiry, descTicketKey, descACME,
-		descLog,
+		descLog, descLists, descListExpiry,
 	} {
 		ch <- d
 	}
@@ -80,7 +84,16 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	s.counting.Lock()
 	g := s.current.Load()
 	changes := s.changes.plus(g.changes())
+	lists, listChanges := s.crls, s.listChanges
 	s.counting.Unlock()
+	for _, l := range lists {
+		listChanges = listChanges.plus(l.changes())
+	}
+	if first := lists.nextUpdate(); !first.IsZero() {
+		gauge(descListExpiry, float64(first.Unix()))
+		count(descLists, listChanges.Used, "used")
+		count(descLists, listChanges.Refused, "refused")
+	}
 	count(descChanges, changes.Used, "used")
 	count(descChanges, changes.Refused, "refused")
 	if len(g.acme) > 0 {

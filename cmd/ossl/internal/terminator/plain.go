@@ -26,6 +26,7 @@ func (c *Config) checkPlain() error {
 		setting{"alpn", len(s.ALPN) > 0}, setting{"policy", c.Policy != ""}, setting{"kernel-tls", c.KernelTLS},
 		setting{"ticket-key", len(c.TicketKeys) > 0}, setting{"sessions", c.Sessions != 0}, setting{"redis", c.Redis != ""},
 		setting{"redirect", len(c.Redirect) > 0}, setting{"handshakes", c.Limits.Handshakes > 0},
+		setting{"crl", len(c.CRLs) > 0}, setting{"crl-soft-fail", c.CRLSoftFail},
 	); name != "" {
 		return fmt.Errorf("%s is for clients with TLS: it can't be given with plain", name)
 	}

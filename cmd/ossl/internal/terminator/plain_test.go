@@ -211,6 +211,8 @@ func TestPlainRefuses(t *testing.T) {
 		"client-ca":       func(c *terminator.Config) { c.Sites[0].ClientCA = []string{"ca"} },
 		"client-optional": func(c *terminator.Config) { c.Sites[0].ClientOptional = true },
 		"client-allow":    func(c *terminator.Config) { c.Sites[0].ClientAllow = []string{"cn:a"} },
+		"crl":             func(c *terminator.Config) { c.CRLs = []string{"f"} },
+		"crl-soft-fail":   func(c *terminator.Config) { c.CRLSoftFail = true },
 		"alpn":            func(c *terminator.Config) { c.Sites[0].ALPN = []string{"a"} },
 		"policy":          func(c *terminator.Config) { c.Policy = "bsi" },
 		"kernel-tls":      func(c *terminator.Config) { c.KernelTLS = true },

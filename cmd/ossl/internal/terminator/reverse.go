@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,7 +31,7 @@ type backend struct {
 }
 
 // newBackend prepares a site's connections to a backend.
-func newBackend(p *backendPlan, to target) (*backend, error) {
+func newBackend(p *backendPlan, to target, lists crlStore) (*backend, error) {
 	made := &backend{target: to, plan: p}
 	if !to.tls {
 		return made, nil
@@ -44,7 +45,7 @@ func newBackend(p *backendPlan, to target) (*backend, error) {
 		made.tls = func(conn net.Conn) tlsConn { return newStrictClient(conn, config) }
 		return made, nil
 	}
-	ctx, err := ossl.NewContext(config, withFIPS(p.fips)...)
+	ctx, err := ossl.NewContext(config, slices.Concat(withFIPS(p.fips), lists.options(p.crls))...)
 	if err != nil {
 		return nil, err
 	}

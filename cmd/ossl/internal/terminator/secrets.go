@@ -34,6 +34,7 @@ func (c *Config) namedFiles() (all []namedFile) {
 	add(true, c.File, c.RedisSecret, c.RedisPassword, c.ACME.EABKey)
 	add(true, c.TicketKeys...)
 	add(false, c.RedisCA, c.ACME.Roots)
+	add(false, c.CRLs...)
 	addPair(c.RedisCert, c.RedisKey)
 	for i := range c.Sites {
 		s := &c.Sites[i]
@@ -43,6 +44,7 @@ func (c *Config) namedFiles() (all []namedFile) {
 		}
 		add(false, s.ClientCA...)
 		add(false, s.Backend.CA)
+		add(false, s.Backend.CRLs...)
 		addPair(s.Backend.Cert, s.Backend.Key)
 	}
 	return slices.DeleteFunc(all, func(f namedFile) bool { return f.name == "" })

@@ -43,6 +43,8 @@ type Server struct {
 	redis                  atomic.Pointer[redisStore]   // or nil
 	counting               sync.Mutex
 	changes                changeCounts // guarded by counting; the changes of former generations' certificates
+	crls                   crlStore     // guarded by counting, and by mu for changes
+	listChanges            changeCounts // guarded by counting; of lists that are no longer followed
 
 	mu     sync.Mutex // held by Reload and Drain
 	state  *sessions
@@ -93,8 +95,12 @@ func StartWith(ctx context.Context, c *Config, in *Inherited, log, access *slog.
 	s.sealing.Store(state.sealing)
 	s.redis.Store(state.redis)
 	s.ownKeys.Store(state.own)
-	g, err := newGeneration(p, state, &s.limited, log, access)
+	var g *generation
+	if s.crls, err = loadCRLs(p, nil, log); err == nil {
+		g, err = newGeneration(p, state, s.crls, &s.limited, log, access)
+	}
 	if err != nil {
+		s.crls.end(nil)
 		state.end()
 		return nil, err
 	}
@@ -110,6 +116,7 @@ func StartWith(ctx context.Context, c *Config, in *Inherited, log, access *slog.
 	if err != nil {
 		abandonAll(s.sockets)
 		g.release()
+		s.crls.end(nil)
 		state.end()
 		return nil, err
 	}
@@ -235,13 +242,18 @@ func (s *Server) reload(ctx context.Context, c *Config) error {
 			return err
 		}
 	}
-	g, err := newGeneration(p, state, &s.limited, s.log, s.access)
+	var g *generation
+	lists, err := loadCRLs(p, s.crls, s.log)
+	if err == nil {
+		g, err = newGeneration(p, state, lists, &s.limited, s.log, s.access)
+	}
 	if err == nil && state == s.state {
 		if err = state.reload(&p.tls); err != nil { // the last thing that may fail
 			g.release()
 		}
 	}
 	if err != nil {
+		lists.end(s.crls)
 		if state != s.state {
 			state.end()
 		}
@@ -253,6 +265,8 @@ func (s *Server) reload(ctx context.Context, c *Config) error {
 	s.counting.Lock()
 	s.current.Store(g)
 	s.changes = s.changes.plus(old.changes())
+	s.listChanges = s.listChanges.plus(s.crls.end(lists))
+	s.crls = lists
 	s.counting.Unlock()
 	before := s.state
 	s.state = state
@@ -292,6 +306,7 @@ func (s *Server) Drain(ctx context.Context) (cut int) {
 	defer undo()
 	cut = s.current.Load().end(ctx)
 	s.ending.Wait()
+	s.crls.end(nil)
 	s.state.end()
 	for _, r := range s.redirects {
 		r.end(ctx)

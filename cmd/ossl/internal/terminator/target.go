@@ -26,10 +26,14 @@ type Backend struct {
 	Check         string `toml:"check"`
 	CheckInterval Time   `toml:"check-interval"` // between two checks, and for the answer; 0 for DefaultCheckInterval
 
-	CA        string `toml:"to-ca"`   // the file of the authorities that may certify the backend, or "" for the system's
-	Name      string `toml:"to-name"` // the name in the backend's certificate, or "" for To's host
-	Cert      string `toml:"to-cert"` // for the backend, if it asks for a certificate
-	Key       string `toml:"to-key"`
+	CA   string `toml:"to-ca"`   // the file of the authorities that may certify the backend, or "" for the system's
+	Name string `toml:"to-name"` // the name in the backend's certificate, or "" for To's host
+	Cert string `toml:"to-cert"` // for the backend, if it asks for a certificate
+	Key  string `toml:"to-key"`
+	// CRLs are the files of the revocation lists for the backend's certificate, and folders of such files.
+	CRLs        []string `toml:"to-crl"`
+	CRLSoftFail bool     `toml:"to-crl-soft-fail"` // backends pass for whose certificates no list counts
+
 	SendProxy string `toml:"send-proxy"` // "v1" or "v2": each connection begins with a PROXY header; "" for none
 
 	// ClientCert is whether requests of clients with a certificate have it in a header: RFC 9440.
@@ -64,12 +68,14 @@ type backendPlan struct {
 	targets []target // of To and Others
 	engine  string
 	fips    bool
+	crls    crlPlan
 	limits  *Limits
 }
 
 // compile checks the settings, and parses the servers.
 func (b *Backend) compile(c *Config) (*backendPlan, error) {
-	p := &backendPlan{Backend: *b, engine: c.Engine, fips: c.FIPS, limits: &c.Limits}
+	p := &backendPlan{Backend: *b, engine: c.Engine, fips: c.FIPS, limits: &c.Limits,
+		crls: crlPlan{b.CRLs, b.CRLSoftFail, c.FIPS}}
 	for _, to := range b.all() {
 		t, err := parseTarget(to)
 		if err != nil {
@@ -86,8 +92,14 @@ func (b *backendPlan) check() error {
 		return err
 	}
 	if name := firstSet(setting{"to-ca", b.CA != ""}, setting{"to-name", b.Name != ""}, setting{"to-cert", b.Cert != ""},
-		setting{"to-key", b.Key != ""}); name != "" && !target.tls {
+		setting{"to-key", b.Key != ""}, setting{"to-crl", len(b.CRLs) > 0}); name != "" && !target.tls {
 		return fmt.Errorf("%s is for backends with TLS: tls:// or https://", name)
+	}
+	if len(b.CRLs) > 0 && b.engine == "go" {
+		return errors.New("to-crl: the engine go, crypto/tls, doesn't have it")
+	}
+	if err := b.crls.check("to-"); err != nil {
+		return err
 	}
 	if (b.Cert == "") != (b.Key == "") {
 		return errors.New("to-cert and to-key go together")
