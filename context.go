@@ -149,7 +149,8 @@ func (c *Context) Listen(network, laddr string) (net.Listener, error) {
 }
 
 // NewListener returns a listener that accepts connections from inner and wraps each with
-// [Context.Server]. The limits of [Listen] with net/http apply.
+// [Context.Server]. Accept returns an error if the Context can't serve, for lack of a certificate for
+// example. The limits of [Listen] with net/http apply.
 func (c *Context) NewListener(inner net.Listener) net.Listener { return &listener{inner, c} }
 
 type listener struct {
@@ -158,6 +159,9 @@ type listener struct {
 }
 
 func (l *listener) Accept() (net.Conn, error) {
+	if l.ctx.serveErr != nil {
+		return nil, l.ctx.serveErr
+	}
 	conn, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
