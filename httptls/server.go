@@ -118,7 +118,8 @@ func (s *Server) ListenAndServeTLS(certFile, keyFile string) error {
 
 // ServeTLS serves the connections of l over OpenSSL, with TLSConfig and the certificate in the
 // files. The files are optional if TLSConfig has Certificates, GetCertificate or
-// GetConfigForClient; the GetCertificate of a [Reloader] follows the files' changes. ServeTLS
+// GetConfigForClient, or if clients authenticate the server by pre-shared keys alone
+// ([ossl.WithPSKLookup]); the GetCertificate of a [Reloader] follows the files' changes. ServeTLS
 // closes l. It always returns a non-nil error, http.ErrServerClosed after Shutdown or Close.
 func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 	err := s.prepare()
@@ -136,8 +137,7 @@ func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 func (s *Server) compile(certFile, keyFile string) (*ossl.Context, error) {
 	config := s.config.Clone()
 	config.NextProtos = s.nextProtos(config.NextProtos)
-	has := len(config.Certificates) > 0 || config.GetCertificate != nil || config.GetConfigForClient != nil
-	if !has || certFile != "" || keyFile != "" {
+	if certFile != "" || keyFile != "" { // else the Context's listener knows whether it can serve
 		cert, err := loadPair(certFile, keyFile)
 		if err != nil {
 			return nil, err

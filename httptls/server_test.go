@@ -477,6 +477,48 @@ func TestServerRefusals(t *testing.T) {
 	}
 }
 
+// A server whose clients have pre-shared keys needs no certificate. One that may need it does, and so does
+// one without keys.
+func TestServeByPSK(t *testing.T) {
+	psk := &ossl.PSK{Identity: []byte("meter-17"), Key: []byte("a key of 16 bytes")}
+	lookup := ossl.WithPSKLookup(func(_ context.Context, identity []byte) (*ossl.PSK, error) {
+		if string(identity) != string(psk.Identity) {
+			return nil, nil
+		}
+		return psk, nil
+	})
+	server := &httptls.Server{Server: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.Proto)
+	})}, Options: []ossl.Option{lookup}}
+	l := listen(t)
+	served := make(chan error, 1)
+	go func() { served <- server.ServeTLS(l, "", "") }()
+	client, err := ossl.NewContext(nil, ossl.WithPSK(func(context.Context, string) (*ossl.PSK, error) { return psk, nil }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := client.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, _ = io.WriteString(conn, "GET / HTTP/1.0\r\n\r\n")
+	if answer, err := io.ReadAll(conn); err != nil || !strings.HasSuffix(string(answer), "HTTP/1.0") {
+		t.Errorf("answer %q, %v", answer, err)
+	}
+	_ = server.Close()
+	if err := await(t, "the server to end", served); !errors.Is(err, http.ErrServerClosed) {
+		t.Error(err)
+	}
+	for name, options := range map[string][]ossl.Option{"no keys": nil, "or a certificate": {lookup, ossl.WithPSKOrCertificate()}} {
+		server := &httptls.Server{Server: &http.Server{}, Options: options}
+		go func() { served <- server.ServeTLS(listen(t), "", "") }()
+		if err := await(t, "the server to end", served); err == nil || errors.Is(err, http.ErrServerClosed) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // The functions named as in net/http, with certificates from files.
 func TestServeFunctions(t *testing.T) {
 	cert, key := writePair(t, serverCert())
