@@ -171,6 +171,34 @@ func (c *CRLs) Lists() []CRL {
 	return all
 }
 
+// Check looks a certificate up in the lists, as connections do at the time now: see [WithCRLs]. issuer is the
+// next certificate in the verified chain. If the certificate is revoked, or if no list counts for it, the
+// error is a [*RevocationError].
+func (c *CRLs) Check(cert, issuer *x509.Certificate, now time.Time) error {
+	switch e := checkIn(c.store.Set(), cert, issuer, c.verify(), now, 0); {
+	case e == nil:
+		return nil
+	case e.cause != nil:
+		return libraryError(e.cause)
+	default:
+		return e
+	}
+}
+
+func checkIn(
+	set *crl.Set, cert, issuer *x509.Certificate, verify crl.VerifyFunc, now time.Time, grace time.Duration,
+) *RevocationError {
+	v := set.Check(cert, issuer, verify, now, grace)
+	if v.State == crl.Good {
+		return nil
+	}
+	e := &RevocationError{Cert: cert, State: RevocationState(v.State), Reason: v.Reason, cause: v.Err}
+	if v.List != nil {
+		e.ThisUpdate, e.NextUpdate = v.List.ThisUpdate, v.List.NextUpdate
+	}
+	return e
+}
+
 // useCRLs prepares the Context's lists. Those of the configuration's own authorities are verified now,
 // and those of other issuers by the first handshake that has their certificates.
 func (c *Context) useCRLs(lib *libssl.Library) error {
@@ -372,16 +400,12 @@ func (c *Conn) unrevoked(certs []*x509.Certificate, chains [][]*x509.Certificate
 func (c *Context) revocationIn(chain []*x509.Certificate, now time.Time) (worst *RevocationError) {
 	set, verify := c.opts.crls.store.Set(), c.opts.crls.verify()
 	for i, cert := range chain[:max(len(chain)-1, 0)] {
-		v := set.Check(cert, chain[i+1], verify, now, c.opts.crlGrace)
-		if v.State == crl.Good || worst != nil && v.State != crl.Revoked && v.Err == nil {
-			continue
+		e := checkIn(set, cert, chain[i+1], verify, now, c.opts.crlGrace)
+		if e != nil && (e.State == CertificateRevoked || e.cause != nil) {
+			return e
 		}
-		worst = &RevocationError{Cert: cert, State: RevocationState(v.State), Reason: v.Reason, cause: v.Err}
-		if v.List != nil {
-			worst.ThisUpdate, worst.NextUpdate = v.List.ThisUpdate, v.List.NextUpdate
-		}
-		if v.State == crl.Revoked || v.Err != nil {
-			break
+		if worst == nil {
+			worst = e
 		}
 	}
 	return worst

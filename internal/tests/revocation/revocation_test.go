@@ -87,6 +87,11 @@ func TestVerdicts(t *testing.T) {
 			each(t, func(t *testing.T, version uint16, judged tlstest.Role, path ossl.Option) {
 				p := newPair(version, judged, ca)
 				lists := test.lists(p.leaf)
+				err := loaded(t, lists...).Check(p.leaf, ca.Cert, time.Now())
+				var e *ossl.RevocationError
+				if test.state == "" && err != nil || test.state != "" && (!errors.As(err, &e) || e.State != test.state) {
+					t.Errorf("Check: %v", err)
+				}
 				client, server, ctx := p.stdEnds(t, hard(loaded(t, lists...), path))
 				if test.state == "" {
 					tlstest.Visit(t, client, server)
