@@ -117,7 +117,7 @@ func (r *run) versionFor(kind *keyKind) (version uint16, suites []uint16, known 
 
 // fetchChain returns the chain of a kind of key, or nil if the server refuses the kind.
 func (r *run) fetchChain(ctx context.Context, kind *keyKind, version uint16, suites []uint16) (*ChainFacts, error) {
-	in := chainInput{name: r.options.ServerName, roots: r.options.Roots}
+	in := chainInput{name: r.options.ServerName, roots: r.options.Roots, checkCRL: r.options.CheckCRL}
 	var err error
 	if version == hello.TLS13 {
 		err = r.fetch13(ctx, kind, &in)
@@ -135,7 +135,7 @@ func (r *run) fetchChain(ctx context.Context, kind *keyKind, version uint16, sui
 		in.staple, in.now = staple, time.Now()
 		stapled := analyse(in)
 		chain.Staple, chain.Stapled, chain.StapleError = staple, true, stapled.StapleError
-		chain.StapleUntil, chain.SCTs = stapled.StapleUntil, stapled.SCTs
+		chain.StapleFrom, chain.StapleUntil, chain.SCTs = stapled.StapleFrom, stapled.StapleUntil, stapled.SCTs
 	}
 	chain.fetch = func(ctx context.Context) (*ChainFacts, error) { return r.fetchChain(ctx, kind, version, suites) }
 	return &chain, nil

@@ -35,6 +35,8 @@ type chainInput struct {
 	name   string         // the server's
 	roots  *x509.CertPool // the system's if nil
 	now    time.Time
+
+	checkCRL func(cert, issuer *x509.Certificate) (revoked bool, reason string) // or nil
 }
 
 // unverifiable is the beginning of ChainFacts.TrustError if this program lacks an authority's kind of key.
@@ -66,7 +68,7 @@ func analyse(in chainInput) ChainFacts {
 	}
 	leaf := certificates[0]
 	facts.Key = keyName(leaf)
-	facts.OCSP = leaf.OCSPServer
+	facts.OCSP, facts.CRL = leaf.OCSPServer, leaf.CRLDistributionPoints
 	facts.MustStaple = mustStaple(leaf)
 	facts.SCTs += embeddedSCTs(leaf)
 	if in.name != "" {
@@ -101,6 +103,9 @@ func analyse(in chainInput) ChainFacts {
 			facts.Needless = append(facts.Needless, i)
 		}
 	}
+	if in.checkCRL != nil {
+		lookUp(&facts, certificates, in)
+	}
 	if facts.Stapled {
 		var issuer *x509.Certificate
 		if len(path) > 1 {
@@ -109,6 +114,31 @@ func analyse(in chainInput) ChainFacts {
 		verifyStaple(&facts, leaf, issuer, in)
 	}
 	return facts
+}
+
+// lookUp looks the certificates of the path up in revocation lists. A trust anchor is not revoked by a list.
+func lookUp(facts *ChainFacts, certificates []*x509.Certificate, in chainInput) {
+	for i, at := range facts.Path {
+		c, fact := certificates[at], &facts.Certificates[at]
+		var issuer *x509.Certificate
+		switch {
+		case i+1 < len(facts.Path):
+			issuer = certificates[facts.Path[i+1]]
+		case selfIssued(c):
+			continue
+		default:
+			issuer = anchor(c, in)
+		}
+		if issuer == nil {
+			fact.RevocationUnknown = "its issuer isn't known"
+			continue
+		}
+		if revoked, reason := in.checkCRL(c, issuer); revoked {
+			fact.Revoked = reason
+		} else {
+			fact.RevocationUnknown = reason
+		}
+	}
 }
 
 // describe parses a certificate. The certificate is nil if it can't be parsed.

@@ -90,7 +90,8 @@ func TestChainFacts(t *testing.T) {
 	if f := facts("expired"); !f.Trusted {
 		t.Errorf("an expired certificate of a trusted authority: %s", f.TrustError)
 	}
-	if f := facts("stapled"); !f.Stapled || f.StapleError != "" || f.StapleUntil == nil || len(f.OCSP) != 1 {
+	if f := facts("stapled"); !f.Stapled || f.StapleError != "" || len(f.OCSP) != 1 || f.StapleFrom == nil || f.StapleUntil == nil ||
+		f.StapleUntil.Sub(*f.StapleFrom) < 72*time.Hour {
 		t.Errorf("stapled: %+v", f)
 	}
 	if f := facts("must-staple"); !f.MustStaple {
@@ -104,6 +105,75 @@ func TestChainFacts(t *testing.T) {
 	found := judgeChains(t, facts("root-sent"))["chain-root"]
 	if want := len(root.Root.Raw) + 3; found.Price.Bytes != want {
 		t.Errorf("a price of %d bytes, want %d", found.Price.Bytes, want)
+	}
+}
+
+// TestRevoked: each certificate of the path is looked up with its issuer, except a trust anchor. One that is
+// revoked is a finding, and one of which nothing is known lets the rule fail.
+func TestRevoked(t *testing.T) {
+	p, err := policy.Get("fast-and-safe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]testcert.Case{}
+	for _, c := range testcert.Cases() {
+		cases[c.Name] = c
+	}
+	const leaf, inter = "localhost", "Test Intermediate"
+	for _, test := range []struct {
+		name, chain      string
+		revoked, unknown string // common names
+		asked            []string
+		severity         Severity
+		state            State
+	}{
+		{"good", "good", "", "", []string{leaf, inter}, "", Tested},
+		{"leaf", "good", leaf, "", []string{leaf, inter}, Critical, Tested},
+		{"intermediate, and no list for the leaf", "good", inter, leaf, []string{leaf, inter}, Critical, Tested},
+		{"no list", "good", "", inter, []string{leaf, inter}, "", Failed},
+		{"root sent", "root-sent", "", "Test Root", []string{leaf, inter}, "", Tested},
+		{"wrong order", "wrong-order", "", "", []string{leaf, "Second Intermediate", inter}, "", Tested},
+		{"unknown issuer", "untrusted-root", "", "", []string{leaf}, "", Failed},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := cases[test.chain]
+			in := caseInput(&c)
+			var asked []string
+			in.checkCRL = func(cert, issuer *x509.Certificate) (bool, string) {
+				if err := cert.CheckSignatureFrom(issuer); err != nil {
+					t.Error(err)
+				}
+				name := cert.Subject.CommonName
+				asked = append(asked, name)
+				switch name {
+				case test.revoked:
+					return true, "it was revoked"
+				case test.unknown:
+					return false, "no list"
+				}
+				return false, ""
+			}
+			r := &Report{Facts: Facts{Certificates: CertificateFacts{Outcome: Outcome{State: Tested}, CRLs: true,
+				Chains: []ChainFacts{analyse(in)}}}}
+			if !slices.Equal(asked, test.asked) {
+				t.Errorf("asked for %q", asked)
+			}
+			r.Judge(p, time.Now())
+			var severity Severity
+			for _, f := range r.Findings {
+				if f.Rule == "certificate-revoked" {
+					severity = f.Severity
+				}
+			}
+			if result := resultOf(t, r, "certificate-revoked"); severity != test.severity || result.State != test.state {
+				t.Errorf("severity %q, %+v", severity, result)
+			}
+			r.Facts.Certificates.CRLs = false
+			r.Judge(p, time.Now())
+			if slices.ContainsFunc(r.Results, func(result Result) bool { return result.Rule == "certificate-revoked" }) {
+				t.Error("the rule is judged without lists")
+			}
+		})
 	}
 }
 

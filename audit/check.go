@@ -131,6 +131,7 @@ func Check(ctx context.Context, target Target, options Options) (*Report, error)
 	}
 	report.At = options.At.UTC().Format(time.DateOnly)
 	report.Facts.Server = options.Server
+	report.Facts.Certificates.CRLs = options.CheckCRL != nil
 	if options.Extra {
 		report.Facts.Extra = &ExtraFacts{Headers: map[string]string{}, OwnRoots: options.Roots != nil}
 	}

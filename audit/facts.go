@@ -114,7 +114,8 @@ type ListFacts struct {
 // CertificateFacts are the chains that a server sends.
 type CertificateFacts struct {
 	Outcome
-	Chains []ChainFacts `json:"chains"` // one for each kind of key that the server has
+	Chains []ChainFacts `json:"chains"`         // one for each kind of key that the server has
+	CRLs   bool         `json:"crls,omitempty"` // the certificates were looked up in revocation lists
 }
 
 // ChainFacts are about one chain.
@@ -130,9 +131,11 @@ type ChainFacts struct {
 	Needless     []int             `json:"needless,omitempty"` // indexes of certificates that no path needs
 	Root         bool              `json:"root"`               // a self-signed certificate is sent after the leaf
 	OCSP         []string          `json:"ocsp,omitempty"`     // the responders that the leaf names
+	CRL          []string          `json:"crl,omitempty"`      // the distribution points that the leaf names
 	MustStaple   bool              `json:"must_staple"`
 	Stapled      bool              `json:"stapled"`
 	StapleError  string            `json:"staple_error,omitempty"`
+	StapleFrom   *time.Time        `json:"staple_from,omitempty"`
 	StapleUntil  *time.Time        `json:"staple_until,omitempty"`
 	SCTs         int               `json:"scts"`
 	DER          [][]byte          `json:"-"`
@@ -158,6 +161,10 @@ type CertificateFact struct {
 	// Refused is the reason why strict clients, for example in Go, refuse to parse it, although
 	// others can.
 	Refused string `json:"refused,omitempty"`
+	// Revoked is the reason why the certificate is revoked, by the revocation lists that were given.
+	Revoked string `json:"revoked,omitempty"`
+	// RevocationUnknown is the reason why the lists don't tell.
+	RevocationUnknown string `json:"revocation_unknown,omitempty"`
 }
 
 // FlightFacts are about the server's first flight: ServerHello to Finished, or to ServerHelloDone.

@@ -34,7 +34,7 @@ func (r *Report) Judge(p *policy.Policy, at time.Time) {
 	j := &judgement{facts: &r.Facts, policy: p, at: at, product: productOf(&r.Facts, r.Target)}
 	order := map[string]int{}
 	for i, rule := range rules {
-		if rule.extra && r.Facts.Extra == nil {
+		if rule.extra && r.Facts.Extra == nil || rule.crls && !r.Facts.Certificates.CRLs {
 			continue
 		}
 		order[rule.ID] = i

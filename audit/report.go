@@ -134,6 +134,8 @@ type Rule struct {
 	info bool
 	// extra reports whether the rule is judged only if Facts.Extra was asked for.
 	extra bool
+	// crls reports whether the rule is judged only if certificates were looked up in revocation lists.
+	crls bool
 	// check returns the findings of the rule, without the fields that the rule has too, and with
 	// prices if the rule has any; and the outcome: that a rule wasn't tested, if its facts weren't.
 	check func(*judgement) ([]Finding, Outcome)

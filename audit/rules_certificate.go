@@ -125,6 +125,13 @@ var certificateRules = []Rule{
 		Source: "RFC 6960, section 3.2",
 		check:  eachLeaf(checkStaple),
 	},
+	{
+		ID: "certificate-revoked", Axis: Safe, crls: true,
+		Title:  "A certificate was revoked",
+		Reason: "Its authority no longer vouches for it: the key may be another's. Clients that look at revocation lists refuse it.",
+		Source: "RFC 5280, section 6.3",
+		check:  checkRevoked,
+	},
 }
 
 // eachLeaf returns a check of all chains whose leaf can be parsed. A leaf that can't be parsed fails it,

@@ -200,6 +200,30 @@ func checkStapleMissing(j *judgement, c *ChainFacts) []Finding {
 	return []Finding{finding}
 }
 
+// checkRevoked fails if a list is missing, unless a certificate is revoked by another one.
+func checkRevoked(j *judgement) (findings []Finding, outcome Outcome) {
+	var unknown string
+	findings, outcome = eachLeaf(func(_ *judgement, c *ChainFacts) (findings []Finding) {
+		for _, certificate := range c.needed() {
+			switch {
+			case certificate.Revoked != "":
+				findings = append(findings, Finding{
+					Severity: Critical,
+					Evidence: fmt.Sprintf("“%s”: %s.", certificate.name(), certificate.Revoked),
+					Remedy:   "Get a new certificate, with a new key.",
+				})
+			case certificate.RevocationUnknown != "" && unknown == "":
+				unknown = fmt.Sprintf("“%s”: %s", certificate.name(), certificate.RevocationUnknown)
+			}
+		}
+		return findings
+	})(j)
+	if len(findings) == 0 && outcome.State == Tested && unknown != "" {
+		outcome = Outcome{Failed, unknown}
+	}
+	return findings, outcome
+}
+
 func checkStaple(j *judgement, c *ChainFacts) []Finding {
 	if c.StapleError == "" {
 		return nil

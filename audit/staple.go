@@ -27,7 +27,7 @@ func verifyStaple(facts *ChainFacts, leaf, issuer *x509.Certificate, in chainInp
 	response, err := parseStaple(in.staple, leaf, issuer, in.now)
 	if response != nil {
 		facts.SCTs += stapledSCTs(response)
-		facts.StapleUntil = jsonTime(response.NextUpdate)
+		facts.StapleFrom, facts.StapleUntil = jsonTime(response.ThisUpdate), jsonTime(response.NextUpdate)
 	}
 	if err != nil {
 		facts.StapleError = strings.TrimPrefix(err.Error(), "ocsp: ")

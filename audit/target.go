@@ -28,7 +28,10 @@ type Options struct {
 	ServerName string           // the name to ask for and to verify; the target's host if empty
 	Addresses  []netip.AddrPort // instead of the name's
 	Roots      *x509.CertPool   // the system's if nil
-	Timeout    time.Duration    // of one connection, 5 s if 0
+	// CheckCRL looks a certificate up in revocation lists. issuer is the next certificate of its chain. The
+	// reason is why it is revoked or, if it isn't revoked, why that is not known; "" if it is known.
+	CheckCRL func(cert, issuer *x509.Certificate) (revoked bool, reason string)
+	Timeout  time.Duration // of one connection, 5 s if 0
 	// Greeting is how long to wait for the greeting of an SMTP, IMAP, POP3 or MySQL server: 30 s if
 	// 0, and at least Timeout.
 	Greeting time.Duration

@@ -149,12 +149,13 @@ const maxChanges = 24
 func (s *screen) facts(r *audit.Report) {
 	s.line("")
 	s.line("Facts")
-	for _, row := range factRows(&r.Facts) {
+	for _, row := range factRows(r) {
 		s.paragraph(fmt.Sprintf("  %-30s  ", row.name), 34, row.text)
 	}
 }
 
-func factRows(f *audit.Facts) (rows []row) {
+func factRows(r *audit.Report) (rows []row) {
+	f := &r.Facts
 	add := func(name, text string) { rows = append(rows, row{name, text}) }
 	for _, version := range versions {
 		v, ok := f.Protocols.Versions[version]
@@ -186,7 +187,7 @@ func factRows(f *audit.Facts) (rows []row) {
 	}
 	rows = append(rows, optionRows(&f.Options)...)
 	for _, c := range f.Certificates.Chains {
-		rows = append(rows, chainRows(c)...)
+		rows = append(rows, chainRows(c, r.Started)...)
 	}
 	return append(rows, otherRows(f)...)
 }
@@ -239,7 +240,7 @@ func optionRows(o *audit.OptionFacts) (rows []row) {
 	return rows
 }
 
-func chainRows(c audit.ChainFacts) (rows []row) {
+func chainRows(c audit.ChainFacts, now time.Time) (rows []row) {
 	for i, certificate := range c.Certificates {
 		text := fmt.Sprintf("%s; %s, %s, %s, %s to %s", certificate.Subject, certificate.Key, certificate.Signature,
 			bytesText(certificate.Bytes), certificate.NotBefore.Format(time.DateOnly), certificate.NotAfter.Format(time.DateOnly))
@@ -250,15 +251,43 @@ func chainRows(c audit.ChainFacts) (rows []row) {
 			text = "can't be parsed: " + certificate.Error
 		}
 		rows = append(rows, row{fmt.Sprintf("certificate %d", i), text})
+		for _, more := range []row{{"  revoked", certificate.Revoked}, {"  perhaps revoked", certificate.RevocationUnknown}} {
+			if more.text != "" {
+				rows = append(rows, more)
+			}
+		}
 	}
 	for _, more := range []row{
-		{"  not trusted", c.TrustError}, {"  wrong name", c.NameError}, {"  missing", c.Missing}, {"  stapling", c.StapleError},
+		{"  not trusted", c.TrustError}, {"  wrong name", c.NameError}, {"  missing", c.Missing}, {"  stapling", stapleText(&c, now)},
+		{"  OCSP responder", strings.Join(c.OCSP, ", ")}, {"  revocation list at", strings.Join(c.CRL, ", ")},
 	} {
 		if more.text != "" {
 			rows = append(rows, more)
 		}
 	}
 	return rows
+}
+
+// stapleText describes a stapled OCSP response at a time.
+func stapleText(c *audit.ChainFacts, now time.Time) string {
+	var parts []string
+	switch {
+	case c.StapleError != "":
+		parts = append(parts, c.StapleError)
+	case c.Stapled:
+		parts = append(parts, "good")
+	case c.MustStaple:
+		return "none, though the certificate demands one (must-staple)"
+	default:
+		return ""
+	}
+	if c.StapleFrom != nil {
+		parts = append(parts, fmt.Sprintf("from %s, %v old", c.StapleFrom.Format(time.RFC3339), now.Sub(*c.StapleFrom).Round(time.Minute)))
+	}
+	if c.StapleUntil != nil {
+		parts = append(parts, "until "+c.StapleUntil.Format(time.RFC3339))
+	}
+	return strings.Join(parts, ", ")
 }
 
 func otherRows(f *audit.Facts) (rows []row) {

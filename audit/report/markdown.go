@@ -52,7 +52,7 @@ func markdownReport(m io.Writer, r *audit.Report) {
 			fmt.Fprintf(m, "| `%s` | %s |\n", result.Rule, escape(result.Reason))
 		}
 	}
-	if rows := factRows(&r.Facts); r.Facts.Address != "" && len(rows) > 0 {
+	if rows := factRows(r); r.Facts.Address != "" && len(rows) > 0 {
 		fmt.Fprintf(m, "\n### Facts\n\n| | |\n|---|---|\n")
 		for _, row := range rows {
 			fmt.Fprintf(m, "| %s | %s |\n", escape(strings.TrimSpace(row.name)), escape(row.text))

@@ -16,6 +16,7 @@ const hostile = "\x1b[31mred\r\n</td><script>alert(1)</script> | `code` *bold* [
 // sample returns a document with three reports: findings of all severities, none, and no connection.
 func sample() *report.Document {
 	day := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	stapled := day.Add(-90 * time.Minute)
 	one := audit.Interval{Median: 18.24, Low: 18.1, High: 18.4}
 	tested := audit.Outcome{State: audit.Tested}
 	full := &audit.Report{
@@ -36,9 +37,11 @@ func sample() *report.Document {
 			"TLS 1.0": {Outcome: tested},
 		}},
 		Certificates: audit.CertificateFacts{Outcome: tested, Chains: []audit.ChainFacts{{
-			Key: "RSA 2048", Bytes: 3120, Trusted: true, InOrder: true,
+			Key: "RSA 2048", Bytes: 3120, Trusted: true, InOrder: true, Stapled: true, StapleFrom: &stapled, StapleUntil: &day,
+			OCSP: []string{hostile}, CRL: []string{hostile},
 			Certificates: []audit.CertificateFact{{Subject: "CN=" + hostile, Names: []string{"shop.example", hostile},
-				NotBefore: day.AddDate(0, -1, 0), NotAfter: day.AddDate(0, 2, 0), Key: "RSA 2048", Signature: "SHA256-RSA", Bytes: 1300}},
+				NotBefore: day.AddDate(0, -1, 0), NotAfter: day.AddDate(0, 2, 0), Key: "RSA 2048", Signature: "SHA256-RSA", Bytes: 1300,
+				Revoked: hostile, RevocationUnknown: hostile}},
 		}}},
 		Flight: audit.FlightFacts{Outcome: tested, Bytes: 4015, RoundTrips: 1},
 		Timing: audit.TimingFacts{Outcome: tested, RoundTrip: &one, Retry: &audit.Interval{Median: 18.6, Low: 18.4, High: 18.9},
