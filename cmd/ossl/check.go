@@ -31,6 +31,7 @@ type checkFlags struct {
 	at        string
 	addresses []string
 	roots     string
+	crls      []string // files and folders
 	file      string
 	jobs      int
 	failOn    string
@@ -115,6 +116,8 @@ func (f *checkFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.options.ServerName, "server-name", "", "ask for this `name` and verify it, instead of the target's")
 	flags.StringVar(&f.options.Server, "server", "", "give remedies for this `product`:\n"+strings.Join(audit.Products, ", "))
 	flags.StringVar(&f.roots, "roots", "", "trust the certificates in this `file`, in PEM, instead of the system's")
+	flags.StringArrayVar(&f.crls, "crl", nil,
+		"look the certificates up in the revocation lists in this `file` or\nfolder; may be repeated")
 	flags.IntVar(&f.options.MaxConnections, "max-connections", 200,
 		"make at most this many connections to a target (with --all, at most\n1000)")
 	flags.Float64Var(&f.options.Rate, "rate", 0, "make at most this many connections a second to a target (default\nno bound)")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/audit"
 	"github.com/ossl-go/ossl/audit/report"
 	"github.com/ossl-go/ossl/cmd/ossl/internal/wholefile"
@@ -32,6 +34,20 @@ func (f *checkFlags) parseValues(ctx context.Context) error {
 		var err error
 		if f.options.Roots, err = readRoots(ctx, f.roots); err != nil {
 			return err
+		}
+	}
+	if f.crls != nil {
+		lists, err := ossl.LoadCRLs(ossl.CRLFiles(f.crls...))
+		if err != nil {
+			return inputError("--crl", err)
+		}
+		f.options.CheckCRL = func(cert, issuer *x509.Certificate) (revoked bool, reason string) {
+			err := lists.Check(cert, issuer, time.Now())
+			if err == nil {
+				return false, ""
+			}
+			e, ok := errors.AsType[*ossl.RevocationError](err)
+			return ok && e.State == ossl.CertificateRevoked, strings.TrimPrefix(err.Error(), "ossl: ")
 		}
 	}
 	if f.output != "" {
