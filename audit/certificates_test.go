@@ -88,7 +88,7 @@ func TestCertificates(t *testing.T) {
 				t.Errorf("keys %q, want %q", keys, test.keys)
 			}
 			if first := facts.Chains[0]; first.Key == "ECDSA secp256r1" &&
-				(first.SCTs != 1 || first.StapleUntil == nil || first.StapleError != "") {
+				(first.SCTs != 1 || first.StapleFrom == nil || first.StapleUntil == nil || first.StapleError != "") {
 				t.Errorf("ECDSA: %+v", first)
 			}
 			if last := facts.Chains[len(facts.Chains)-1]; last.Key == "RSA 2048" && (last.SCTs != 3 || last.Stapled) {

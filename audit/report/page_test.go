@@ -131,6 +131,7 @@ func TestText(t *testing.T) {
 		{"price     1.2 ms (95 %: 1.1 to 1.3) of the", false, true, true},
 		{"early-data-replay         not tested: not asked for", false, false, true},
 		{"TLS 1.0                         not offered", false, false, true},
+		{"  stapling                      good, from 2026-11-23T10:30:00Z, 1h30m0s old,", false, false, true},
 		{"ticket keys   3 looks from 2026-11-23 12:00:00 to 2026-11-23 14:00:00 UTC, of which 1 failed;", true, true, true},
 		{"replayed requests               3 sent, 1 executed, 2 answered by 425", false, false, true},
 		{"next          ossl config nginx --from FILE --try on the server", true, true, true},

@@ -20,17 +20,21 @@ import (
 	"github.com/ossl-go/ossl/cmd/ossl/internal/terminator"
 )
 
-// list returns a list of the authority's revoked certificates, in DER. It is in force for a day, an hour of
-// which has passed.
+// list returns a list of the authority's revoked certificates, in DER. It is in force for another 23 hours.
 func (w *world) list(number int64, revoked ...tls.Certificate) []byte {
+	w.t.Helper()
+	return w.listUntil(time.Now().Add(23*time.Hour), number, revoked...)
+}
+
+// listUntil returns a list that is in force for a day.
+func (w *world) listUntil(until time.Time, number int64, revoked ...tls.Certificate) []byte {
 	w.t.Helper()
 	dir := filepath.Dir(w.authority.File)
 	pair, err := tls.LoadX509KeyPair(w.authority.File, filepath.Join(dir, "ca-key.pem"))
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	template := &x509.RevocationList{Number: big.NewInt(number), ThisUpdate: time.Now().Add(-time.Hour),
-		NextUpdate: time.Now().Add(23 * time.Hour)}
+	template := &x509.RevocationList{Number: big.NewInt(number), ThisUpdate: until.Add(-24 * time.Hour), NextUpdate: until}
 	for _, cert := range revoked {
 		template.RevokedCertificateEntries = append(template.RevokedCertificateEntries,
 			x509.RevocationListEntry{SerialNumber: cert.Leaf.SerialNumber, RevocationTime: time.Now()})
@@ -172,6 +176,7 @@ func TestCRLFail(t *testing.T) {
 	}{
 		{"another's list", other.list(1), false, "remote error: tls: unknown certificate"},
 		{"another's list, soft fail", other.list(1), true, ""},
+		{"expired", w.listUntil(time.Now().Add(-time.Hour), 1), false, "remote error: tls: unknown certificate"},
 		{"listed, soft fail", w.list(1, client...), true, alertRevoked},
 		{"not listed", w.list(1), false, ""},
 	} {
@@ -179,10 +184,14 @@ func TestCRLFail(t *testing.T) {
 			w.write(file, string(c.list))
 			config := w.config("ossl", site)
 			config.CRLs, config.CRLSoftFail = []string{file}, c.soft
-			conn, err := w.start(config).dial(func(config *tls.Config) {
+			r := w.start(config)
+			conn, err := r.dial(func(config *tls.Config) {
 				config.MaxVersion, config.Certificates = tls.VersionTLS12, client
 			})
 			_ = conn.Close()
+			if warned := strings.Contains(r.log.String(), "a revocation list has expired"); warned != (c.name == "expired") {
+				t.Errorf("the log warns of an expired list: %t", warned)
+			}
 			if c.want == "" && err != nil || c.want != "" && (err == nil || err.Error() != c.want) {
 				t.Errorf("error %v", err)
 			}
