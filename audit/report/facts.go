@@ -282,7 +282,8 @@ func stapleText(c *audit.ChainFacts, now time.Time) string {
 		return ""
 	}
 	if c.StapleFrom != nil {
-		parts = append(parts, fmt.Sprintf("from %s, %v old", c.StapleFrom.Format(time.RFC3339), now.Sub(*c.StapleFrom).Round(time.Minute)))
+		age := now.Sub(*c.StapleFrom).Round(time.Minute)
+		parts = append(parts, fmt.Sprintf("from %s, %v old", c.StapleFrom.Format(time.RFC3339), age))
 	}
 	if c.StapleUntil != nil {
 		parts = append(parts, "until "+c.StapleUntil.Format(time.RFC3339))
