@@ -2,6 +2,9 @@ package session
 
 import "time"
 
+// ParseTicketKeyLines parses HAProxy's file.
+var ParseTicketKeyLines = parseTicketKeyLines
+
 // SetClock makes now the clock of a ring that rotates.
 func (r *Ring) SetClock(now func() time.Time) { r.now = now }
 

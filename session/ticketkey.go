@@ -65,10 +65,12 @@ func splitTicketKey(b *[80]byte) TicketKey {
 	return k
 }
 
-// ParseTicketKey parses a key from a file for nginx's ssl_session_ticket_key. A key of 80 bytes is
-// a name of 16 bytes, a MAC key of 32 and an AES-256 key of 32. In a key of 48 bytes the last two
-// are in the other order: a name of 16 bytes, an AES-128 key of 16 and a MAC key of 16. The
-// function is ngx_ssl_session_ticket_keys in nginx's src/event/ngx_event_openssl.c.
+// ParseTicketKey parses a key from a file for nginx's ssl_session_ticket_key or Envoy's
+// session_ticket_keys. A key of 80 bytes is a name of 16 bytes, a MAC key of 32 and an AES-256 key of
+// 32. In a key of 48 bytes, which Envoy doesn't take, the last two are in the other order: a name of 16
+// bytes, an AES-128 key of 16 and a MAC key of 16. The functions are ngx_ssl_session_ticket_keys in
+// nginx's src/event/ngx_event_openssl.c and getSessionTicketKey in Envoy's
+// source/common/tls/server_context_config_impl.cc.
 func ParseTicketKey(b []byte) (TicketKey, error) {
 	var k TicketKey
 	switch len(b) {

@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"encoding/xml"
@@ -74,6 +75,84 @@ func FuzzParseTicketKey(f *testing.F) {
 			t.Fatalf("%x", b)
 		}
 	})
+}
+
+func FuzzParseTicketKeyLines(f *testing.F) {
+	f.Add([]byte(lines(48, 1, 2, 3)))
+	f.Add([]byte(lines(80, 1, 2, 3, 4)))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		keys, err := session.ParseTicketKeyLines(b)
+		if err != nil {
+			return
+		}
+		if len(keys) != 3 || len(keys[0].Cipher) != len(keys[2].MAC) {
+			t.Fatalf("%q: %d keys", b, len(keys))
+		}
+		for _, k := range keys {
+			if _, err := session.NewRing(k); err != nil {
+				t.Fatalf("%q was parsed and then refused: %v", b, err)
+			}
+		}
+	})
+}
+
+// lines returns HAProxy's file with keys of n bytes that count up from each first byte.
+func lines(n int, first ...byte) string {
+	var b strings.Builder
+	for _, f := range first {
+		b.WriteString(base64.StdEncoding.EncodeToString(counting(f, n)) + "\n")
+	}
+	return b.String()
+}
+
+// TestTicketKeyLines reads HAProxy's files.
+func TestTicketKeyLines(t *testing.T) {
+	path, nginx := filepath.Join(t.TempDir(), "keys"), filepath.Join(t.TempDir(), "nginx")
+	if err := os.WriteFile(nginx, counting(1, 80), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	read := func(t *testing.T, text string, more ...string) ([]session.TicketKey, error) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return session.ReadTicketKeyFiles(append([]string{path}, more...)...)
+	}
+	for _, n := range []int{48, 80} {
+		for _, text := range []string{lines(n, 10, 20, 30, 40), lines(n, 20, 30, 40), strings.TrimSuffix(lines(n, 20, 30, 40), "\n")} {
+			keys, err := read(t, text)
+			if err != nil || len(keys) != 3 || keys[0].Name[0] != 30 || keys[1].Name[0] != 40 || keys[2].Name[0] != 20 {
+				t.Fatalf("%d bytes: %v, %v", n, keys, err)
+			}
+			key, half := counting(30, n), 16+(n-16)/2
+			if !bytes.Equal(keys[0].Cipher, key[16:half]) || !bytes.Equal(keys[0].MAC, key[half:]) {
+				t.Errorf("%d bytes: cipher %x, MAC %x", n, keys[0].Cipher, keys[0].MAC)
+			}
+		}
+	}
+	zero := base64.StdEncoding.EncodeToString(make([]byte, 48)) + "\n"
+	for name, text := range map[string]string{
+		"two keys":                lines(80, 1, 2),
+		"two sizes":               lines(48, 1, 2) + lines(80, 3),
+		"another size":            lines(64, 1, 2, 3),
+		"a line of many bytes":    lines(300, 1, 2, 3),
+		"an empty line":           lines(80, 1, 2, 3) + "\n",
+		"no base64":               lines(80, 1, 2, 3) + "# a comment\n",
+		"hexadecimal digits":      strings.Repeat(hex.EncodeToString(counting(1, 80))+"\n", 3),
+		"zero":                    lines(48, 1) + zero + lines(48, 3),
+		"zero, and not used":      zero + lines(48, 1, 2, 3),
+		"three of nginx's in one": string(counting(1, 240)),
+		"too large":               strings.Repeat(lines(80, 1, 2, 3, 4), 1<<20/400),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if keys, err := read(t, text); err == nil || keys != nil {
+				t.Errorf("%v, %v", keys, err)
+			}
+		})
+	}
+	if keys, err := read(t, lines(80, 10, 20, 30), nginx); err == nil || keys != nil {
+		t.Errorf("beside another file: %v, %v", keys, err)
+	}
 }
 
 // TestKeyOf pins the derivation: members of a fleet that run different versions must agree. The

@@ -203,8 +203,8 @@ func (f *serverFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&c.Sessions, "sessions", 0,
 		"keep this `number` of sessions, for clients without tickets")
 	flags.StringArrayVar(&c.TicketKeys, "ticket-key", nil,
-		"seal tickets with the key in this `file`, of 48 or 80 bytes as\nnginx has it; further ones open tickets only (default keys "+
-			"that\nchange daily)")
+		"seal tickets with the key in this `file`, of 48 or 80 bytes as\nnginx has it; further ones open tickets only; "+
+			"or HAProxy's file,\nalone (default keys that change daily)")
 	flags.StringVar(&c.Redis, "redis", "",
 		"share sessions and ticket keys in the Redis or Valkey at this\n`address`: HOST:PORT, redis://HOST:PORT/DATABASE, "+
 			"rediss:// for\nTLS, or a socket's path")
