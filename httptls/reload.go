@@ -124,8 +124,8 @@ func (r *Reloader) noteUser(ctx *ossl.Context) {
 // certificate doesn't change.
 func (r *Reloader) Reload() error { return r.explain(r.watch.Reload()) }
 
-// Stats returns how often the certificate has changed, and how often a change was refused.
-func (r *Reloader) Stats() ReloadStats { return reloadStats(r.watch) }
+// Stats returns how often the certificate has changed, how often a change was refused, and when.
+func (r *Reloader) Stats() ossl.WatchStats { return r.watch.Stats() }
 
 func (r *Reloader) explain(err error) error {
 	if err == nil {

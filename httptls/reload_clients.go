@@ -62,8 +62,8 @@ func NewClientCAReloader(files ...string) (*ClientCAReloader, error) {
 // doesn't change.
 func (r *ClientCAReloader) Reload() error { return r.explain(r.watch.Reload()) }
 
-// Stats returns how often the set has changed, and how often a change was refused.
-func (r *ClientCAReloader) Stats() ReloadStats { return reloadStats(r.watch) }
+// Stats returns how often the set has changed, how often a change was refused, and when.
+func (r *ClientCAReloader) Stats() ossl.WatchStats { return r.watch.Stats() }
 
 // Pool returns the set in use. It must not be changed.
 func (r *ClientCAReloader) Pool() *x509.CertPool { return r.current.Load() }

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ossl-go/ossl/httptls"
+	"github.com/ossl-go/ossl"
 )
 
 // TestReloadStats counts the changes of both kinds of Reloader. A change that is refused counts once,
@@ -14,9 +14,9 @@ func TestReloadStats(t *testing.T) {
 	r, certFile, keyFile, _ := newReloader(t, first)
 	ca, _ := newAuthority("A")
 	clients, clientsFile, _ := newClientCAs(t, ca)
-	expect := func(what string, got httptls.ReloadStats, used, refused uint64) {
+	expect := func(what string, got ossl.WatchStats, used, refused uint64) {
 		t.Helper()
-		if got.Used != used || got.Refused != refused || time.Since(got.Last) > time.Hour {
+		if got.Used != used || got.Refused != refused || time.Since(got.Since) > time.Hour {
 			t.Errorf("%s: %+v, want %d used and %d refused", what, got, used, refused)
 		}
 	}

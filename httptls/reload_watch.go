@@ -9,18 +9,6 @@ import (
 	"github.com/ossl-go/ossl"
 )
 
-// ReloadStats count the changes of files that a [Reloader] or [ClientCAReloader] has seen.
-type ReloadStats struct {
-	Used    uint64    // contents that came into use, the first ones included
-	Refused uint64    // contents that can't be used; those that are refused for the same reason again count once
-	Last    time.Time // when it began to use the contents in use
-}
-
-func reloadStats(w *ossl.Watch) ReloadStats {
-	s := w.Stats()
-	return ReloadStats{s.Used, s.Refused, s.Since}
-}
-
 // report returns a function for the events of a watch. explain says what can't be used.
 func report(onError *func(error), explain func(error) error) func(ossl.WatchEvent) {
 	return func(e ossl.WatchEvent) {

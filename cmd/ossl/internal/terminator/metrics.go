@@ -4,8 +4,6 @@ import (
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/ossl-go/ossl/httptls"
 )
 
 // A collector is the prometheus.Collector of a Server. docs/SERVE.md explains its metrics.
@@ -117,7 +115,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 }
 
 // changeCounts count the changes of certificates' files.
-type changeCounts httptls.ReloadStats
+type changeCounts struct{ Used, Refused uint64 }
 
 func (c changeCounts) plus(d changeCounts) changeCounts {
 	return changeCounts{Used: c.Used + d.Used, Refused: c.Refused + d.Refused}
@@ -133,8 +131,7 @@ func (g *generation) changes() (sum changeCounts) {
 		seen[s.certificates] = true
 		for _, r := range s.certificates.loaded().files {
 			stats := r.Stats()
-			stats.Used-- // the first contents are no change
-			sum = sum.plus(changeCounts(stats))
+			sum = sum.plus(changeCounts{stats.Used - 1, stats.Refused}) // the first contents are no change
 		}
 	}
 	return sum
