@@ -127,6 +127,10 @@ func collect(t *testing.T, reader *sdkmetric.ManualReader) map[point]bool {
 				}
 			}
 			switch data := m.Data.(type) {
+			case metricdata.Gauge[float64]: // in seconds, or 0 or 1
+				for _, p := range data.DataPoints {
+					add(p.Attributes, int64(p.Value))
+				}
 			case metricdata.Sum[int64]:
 				for _, p := range data.DataPoints {
 					add(p.Attributes, p.Value)

@@ -26,6 +26,8 @@ const (
 	resultKey     = attribute.Key("ossl.cache.result")
 	cacheKey      = attribute.Key("ossl.cache.name")
 	verdictKey    = attribute.Key("ossl.revocation.verdict")
+	watchKey      = attribute.Key("ossl.watch.name")
+	changeKey     = attribute.Key("ossl.watch.result")
 )
 
 // instruments are the instruments for statistics, which are read when metrics are collected.

@@ -20,6 +20,7 @@ const ScopeName = "github.com/ossl-go/ossl/otelossl"
 // An Instrumentation exports the statistics of a [metrics.Source], and the events of the Contexts
 // that have its option. It may be used by any number of goroutines.
 type Instrumentation struct {
+	meter        metric.Meter
 	tracer       trace.Tracer
 	durations    metric.Float64Histogram
 	sessionCalls metric.Float64Histogram
@@ -43,6 +44,7 @@ func New(source metrics.Source, opts ...Option) (*Instrumentation, error) {
 	}
 	meter := c.meters.Meter(ScopeName, metric.WithInstrumentationVersion(version()), metric.WithSchemaURL(semconv.SchemaURL))
 	i := &Instrumentation{
+		meter:  meter,
 		tracer: c.traces.Tracer(ScopeName, trace.WithInstrumentationVersion(version()), trace.WithSchemaURL(semconv.SchemaURL)),
 		names:  c.names,
 	}
@@ -71,7 +73,7 @@ func (i *Instrumentation) Events(name string) ossl.Option {
 }
 
 // Close stops the export of the source's statistics. Contexts with the option continue to record
-// durations and spans.
+// durations and spans, and Watches their metrics.
 func (i *Instrumentation) Close() error { return i.registration.Unregister() }
 
 // version returns the version of this module in the program, or "" if it is unknown.

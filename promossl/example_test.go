@@ -1,6 +1,7 @@
 package promossl_test
 
 import (
+	"context"
 	"crypto/tls"
 	"net/http"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/metrics"
 	"github.com/ossl-go/ossl/promossl"
+	"github.com/ossl-go/ossl/session"
 )
 
 // A program exports the statistics of all its connections.
@@ -33,5 +35,21 @@ func ExampleNewCollector() {
 			panic(err)
 		}
 		defer remove()
+	}
+}
+
+// A program exports since when its ticket keys are in use.
+func ExampleNewWatchCollector() {
+	ring := new(session.Ring) // for ossl.WithTicketKeys
+	watch := ossl.NewWatch(func() error {
+		keys, err := session.ReadTicketKeyFiles("ticket.key")
+		if err != nil {
+			return err
+		}
+		return ring.Set(keys...)
+	}, "ticket.key")
+	prometheus.MustRegister(promossl.NewWatchCollector("ticket keys", watch)) // ossl_watch_failing{watch="ticket keys"} and others
+	if err := watch.Start(context.Background(), 0); err != nil {
+		panic(err)
 	}
 }
