@@ -1,6 +1,7 @@
 package ossl_test
 
 import (
+	"bytes"
 	"context"
 	"crypto"
 	"crypto/rand"
@@ -371,6 +372,86 @@ func (k *remoteKey) SignContext(ctx context.Context, rand io.Reader, digest []by
 		return nil, context.Cause(ctx)
 	}
 	return k.Sign(rand, digest, opts)
+}
+
+// A program that ends when the host's policy has changed, so that its supervisor starts it under the new
+// one: OpenSSL reads its configuration once.
+func ExampleWatch_policy() {
+	lib, err := ossl.Library()
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background()) // of the program's servers
+	defer stop()
+	known := false
+	watch := ossl.NewWatch(func() error {
+		if known {
+			stop()
+		}
+		known = true
+		return nil
+	}, lib.HostPolicy.ConfigFile, "/etc/crypto-policies/back-ends/opensslcnf.config")
+	if err := watch.Start(ctx, time.Minute); err != nil {
+		log.Fatal(err)
+	}
+	<-ctx.Done()
+	log.Print("the host's policy has changed")
+}
+
+// Both ends of a connection have the same bindings, and the two connections of somebody between them
+// have others.
+func ExampleConn_ChannelBinding() {
+	a, b := net.Pipe()
+	server := ossl.Server(b, &tls.Config{Certificates: []tls.Certificate{tlstest.ServerCert(tlstest.P256)}})
+	done := make(chan error)
+	go func() { done <- server.Handshake() }()
+	client := ossl.Client(a, &tls.Config{RootCAs: tlstest.CA().Pool(), ServerName: tlstest.ServerName})
+	fmt.Println(client.Handshake(), <-done)
+	ours, err := client.ChannelBinding("tls-exporter")
+	if err != nil {
+		log.Fatal(err)
+	}
+	theirs, err := server.ChannelBinding("tls-exporter")
+	fmt.Println(bytes.Equal(ours, theirs), err)
+	// Output:
+	// <nil> <nil>
+	// true <nil>
+}
+
+// A server of TLS 1.3 that has one cipher suite.
+func ExampleWithTLS13CipherSuites() {
+	server, err := ossl.NewContext(&tls.Config{Certificates: []tls.Certificate{tlstest.ServerCert(tlstest.P256)}},
+		ossl.WithTLS13CipherSuites(tls.TLS_AES_256_GCM_SHA384))
+	if err != nil {
+		log.Fatal(err)
+	}
+	a, b := net.Pipe()
+	go server.Server(b).Handshake()
+	client := tls.Client(a, &tls.Config{RootCAs: tlstest.CA().Pool(), ServerName: tlstest.ServerName})
+	fmt.Println(client.Handshake(), tls.CipherSuiteName(client.ConnectionState().CipherSuite))
+	// Output: <nil> TLS_AES_256_GCM_SHA384
+}
+
+// A server that resumes the sessions of clients without tickets.
+func ExampleWithSessionCache() {
+	server, err := ossl.NewContext(&tls.Config{
+		Certificates: []tls.Certificate{tlstest.ServerCert(tlstest.P256)},
+		MaxVersion:   tls.VersionTLS12, SessionTicketsDisabled: true,
+	}, ossl.WithSessionCache(session.NewCache(10_000))) // 4 MB at most
+	if err != nil {
+		log.Fatal(err)
+	}
+	config := &tls.Config{RootCAs: tlstest.CA().Pool(), ServerName: tlstest.ServerName,
+		ClientSessionCache: tls.NewLRUClientSessionCache(0)}
+	for range 2 {
+		a, b := net.Pipe()
+		go server.Server(b).Handshake()
+		client := ossl.Client(a, config)
+		fmt.Println(client.Handshake(), client.ConnectionState().DidResume)
+	}
+	// Output:
+	// <nil> false
+	// <nil> true
 }
 
 // The service hangs, and the handshake's deadline ends the request.

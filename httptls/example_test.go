@@ -30,6 +30,19 @@ func ExampleNewClient() {
 	}
 }
 
+// A client that looks at the OCSP responses that servers staple.
+func ExampleCheckStaple() {
+	client, err := httptls.NewClient(&http.Transport{TLSClientConfig: &tls.Config{VerifyConnection: httptls.CheckStaple}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	resp, err := client.Get("https://example.org/")
+	if err != nil {
+		log.Fatal(err)
+	}
+	_ = resp.Body.Close()
+}
+
 func ExampleNewTransport() {
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	base.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS13}
