@@ -55,10 +55,10 @@ func TestProseWraps(t *testing.T) {
 	}
 }
 
-// TestNames: the files, tests and benchmarks that the documents name exist.
+// TestNames: the files, tests, benchmarks and Examples that the documents name exist.
 func TestNames(t *testing.T) {
 	files, tests := map[string]bool{}, map[string]bool{}
-	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)\(`)
+	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark|Example)\w+)\(`)
 	walk(t, func(file string) {
 		parts := strings.Split(file, "/")
 		for i := range parts {
@@ -72,7 +72,7 @@ func TestNames(t *testing.T) {
 	})
 	span := regexp.MustCompile("`([^`\n]+)`")
 	source := regexp.MustCompile(`^[\w/]+\.(go|c|h)$`)
-	test := regexp.MustCompile(`^(Test|Fuzz|Benchmark)\w+$`)
+	test := regexp.MustCompile(`^(Test|Fuzz|Benchmark|Example)\w+$`)
 	for _, file := range markdown(t) {
 		if file == "CHANGELOG.md" {
 			continue // it is about the past
