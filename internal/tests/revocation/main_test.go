@@ -20,6 +20,7 @@ import (
 func TestMain(m *testing.M) {
 	ossltest.Main(m, []ossltest.Exception{
 		{Tests: "TestTwoPaths", Reason: "libcrypto finds one chain"},
+		{Tests: "TestFIPSModesDontShare", Reason: "all Contexts are in FIPS mode"},
 		{Tests: "TestRevokedAfterwards/remembered_chain", Reason: "no chain is remembered"},
 	})
 }
