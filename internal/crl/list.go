@@ -103,6 +103,11 @@ func (l *List) isCurrent(now time.Time, grace time.Duration) bool {
 	return !now.Before(l.ThisUpdate.Add(-grace)) && !now.After(l.NextUpdate.Add(grace))
 }
 
+// isEarly reports whether the list isn't in force yet at the time now.
+func (l *List) isEarly(now time.Time, grace time.Duration) bool {
+	return now.Before(l.ThisUpdate.Add(-grace))
+}
+
 func (l *List) String() string {
 	return fmt.Sprintf("the list of %s of %s", l.Issuer, l.ThisUpdate.Format(time.RFC3339))
 }

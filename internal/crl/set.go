@@ -69,7 +69,8 @@ func (s *Set) Check(cert, issuer *x509.Certificate, verify VerifyFunc, now time.
 	}
 	var good *List
 	for _, l := range signed {
-		if l.olderThan(newest(signed, l)) {
+		// A list that isn't in force yet doesn't replace the one that is. What it revokes is revoked already.
+		if l.olderThan(newest(signed, l, func(other *List) bool { return !other.isEarly(now, grace) || l.isEarly(now, grace) })) {
 			continue
 		}
 		if reason, revoked := l.revoked.find(cert.SerialNumber); revoked {
@@ -78,10 +79,10 @@ func (s *Set) Check(cert, issuer *x509.Certificate, verify VerifyFunc, now time.
 		switch {
 		case l.isCurrent(now, grace):
 			good = l
-		case now.Before(l.ThisUpdate):
-			worst = Verdict{State: Early, List: l}
-		default:
+		case !l.isEarly(now, grace):
 			worst = Verdict{State: Expired, List: l}
+		case worst.State != Expired:
+			worst = Verdict{State: Early, List: l}
 		}
 	}
 	switch {
@@ -93,11 +94,11 @@ func (s *Set) Check(cert, issuer *x509.Certificate, verify VerifyFunc, now time.
 	return Verdict{List: good}
 }
 
-// newest returns the newest list with the scope of l, which is in lists. Each list of that scope has the same
-// newest list, so that is looked at even if some have no number, and olderThan is not an order.
-func newest(lists []*List, l *List) (newest *List) {
+// newest returns the newest list with the scope of l, which is in lists, among those that count. Each list of that
+// scope has the same newest list, so that is looked at even if some have no number, and olderThan is not an order.
+func newest(lists []*List, l *List, counts func(*List) bool) (newest *List) {
 	for _, other := range lists {
-		if other.replaces(l) && (newest == nil || newest.olderThan(other)) {
+		if other.replaces(l) && counts(other) && (newest == nil || newest.olderThan(other)) {
 			newest = other
 		}
 	}

@@ -39,6 +39,32 @@ func TestSignatureNotVerified(t *testing.T) {
 	}
 }
 
+// TestNextList: an authority's next list, which isn't in force yet, may stand beside the one that is.
+func TestNextList(t *testing.T) {
+	ca, leaf := tlstest.CA(), tlstest.ClientCert(tlstest.P256).Leaf
+	later := func(l *x509.RevocationList) { l.ThisUpdate = time.Now().Add(time.Hour) }
+	for _, test := range []struct {
+		name            string
+		now, next       []byte
+		want, wantAlone State
+	}{
+		{"good", ca.List(1, nil), ca.List(2, later), Good, Early},
+		{"revoked now", ca.List(1, nil, leaf), ca.List(2, later), Revoked, Early},
+		{"revoked next", ca.List(1, nil), ca.List(2, later, leaf), Revoked, Revoked},
+		{"out of date now", ca.List(1, func(l *x509.RevocationList) { l.NextUpdate = time.Now().Add(-time.Minute) }), ca.List(2, later),
+			Expired, Early},
+	} {
+		for name, s := range map[string]*Set{"in order": setOf(t, test.now, test.next), "reversed": setOf(t, test.next, test.now)} {
+			if v := s.Check(leaf, ca.Cert, ByX509, time.Now(), 0); v.State != test.want {
+				t.Errorf("%s, %s: got %+v", test.name, name, v)
+			}
+		}
+		if v := setOf(t, test.next).Check(leaf, ca.Cert, ByX509, time.Now(), 0); v.State != test.wantAlone {
+			t.Errorf("%s, the next list alone: got %+v", test.name, v)
+		}
+	}
+}
+
 // TestListsWithoutNumbers: if some lists of an issuer have numbers and some have none, the lists count all the same.
 func TestListsWithoutNumbers(t *testing.T) {
 	ca, leaf := tlstest.CA(), tlstest.ClientCert(tlstest.P256).Leaf
