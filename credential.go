@@ -182,22 +182,18 @@ func keyOf(cert *tls.Certificate, rule *credentialRule) (key credentialKey, ok b
 // each time.
 func keySum(key crypto.PrivateKey) (sum [sha256.Size]byte, ok bool) {
 	defer func() { _ = recover() }() // of a key that has no numbers, which newCredential refuses
-	var secret []byte
 	switch k := key.(type) {
 	case *rsa.PrivateKey:
-		secret = k.D.Bytes()
+		secret := k.D.Bytes()
+		defer clear(secret)
+		return sha256.Sum256(secret), true
 	case *ecdsa.PrivateKey:
-		var err error
-		if secret, err = k.Bytes(); err != nil {
-			return sum, false
-		}
+		secret, err := k.Bytes() // other callers have the same slice: docs/upstream/ecdsa-bytes.md
+		return sha256.Sum256(secret), err == nil
 	case ed25519.PrivateKey:
 		return sha256.Sum256(k), true
-	default:
-		return sum, false
 	}
-	defer clear(secret)
-	return sha256.Sum256(secret), true
+	return sum, false
 }
 
 // schemesKey returns a list of signature algorithms in a form that can be compared.

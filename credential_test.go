@@ -3,6 +3,8 @@
 package ossl
 
 import (
+	"bytes"
+	"crypto/ecdsa"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -187,6 +189,31 @@ func TestReloadedKey(t *testing.T) {
 // weakCredential returns the one credential of a cache.
 func weakCredential(c *credentialCache) weak.Pointer[libssl.Credential] {
 	return weak.Make(c.recent.oldest().Value.(*recentEntry[credentialKey, *cachedCredential]).value.cred.Load())
+}
+
+// TestKeySumKeepsKey: others may be marshalling the key, whose bytes crypto/ecdsa gives to all of them.
+func TestKeySumKeepsKey(t *testing.T) {
+	for _, kind := range []tlstest.KeyKind{tlstest.P256, tlstest.P384, tlstest.P521, tlstest.RSA2048, tlstest.Ed25519} {
+		key := tlstest.Key(kind, "kept")
+		before, err := x509.MarshalPKCS8PrivateKey(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var shared []byte
+		if ec, ok := key.(*ecdsa.PrivateKey); ok {
+			if shared, err = ec.Bytes(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		unchanged := bytes.Clone(shared)
+		if _, ok := keySum(key); !ok {
+			t.Fatalf("%s: no sum", kind)
+		}
+		after, err := x509.MarshalPKCS8PrivateKey(key)
+		if err != nil || !bytes.Equal(after, before) || !bytes.Equal(shared, unchanged) {
+			t.Errorf("%s: the key has changed: %v", kind, err)
+		}
+	}
 }
 
 // TestCredentialKey checks that certificates that are sent differently, or sign differently, have
