@@ -183,7 +183,8 @@ func TestLies13(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for offset := 0; offset < c.State.Flight; offset += 1 + offset/64 {
+	const shorter = 8 // how much a flight may be, with another ECDSA signature
+	for offset := 0; offset < c.State.Flight-shorter; offset += 1 + offset/64 {
 		conn := client.Connect(t, address)
 		conn.SetDeadline(time.Now().Add(100 * time.Millisecond)) // a changed length makes us wait
 		if _, err := client.Handshake13(&changingConn{conn, offset}, &client.Config{}); err == nil && offset != 1 && offset != 2 {
