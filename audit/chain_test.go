@@ -202,6 +202,14 @@ func TestDelegatedStaple(t *testing.T) {
 			t.Errorf("%s: %q", test.name, facts.StapleError)
 		}
 	}
+	// A responder may work for several authorities, and serial numbers are unique for one only.
+	other := testcert.Root(testcert.Template{CA: true, Name: "other"})
+	staple := other.DelegatedStaple(leaf, root.Issue(testcert.Template{Name: "responder", Edit: forOCSP}), ocsp.Good,
+		now.Add(-time.Hour), now.Add(time.Hour))
+	facts := analyse(chainInput{der: [][]byte{leaf.Raw}, staple: staple, name: "localhost", roots: pool, now: now})
+	if !strings.Contains(facts.StapleError, "another issuer's certificate") {
+		t.Errorf("of another issuer's certificate: %q", facts.StapleError)
+	}
 }
 
 // TestMalformedChains has chains of nothing, of 0 bytes, and of 16 MB.

@@ -1,9 +1,13 @@
 package audit
 
 import (
+	"bytes"
 	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
 	"errors"
 	"fmt"
+	"math/big"
 	"slices"
 	"strings"
 	"time"
@@ -74,6 +78,9 @@ func parseStaple(der []byte, leaf, issuer *x509.Certificate, now time.Time) (*oc
 	if err != nil {
 		return nil, err
 	}
+	if !isFor(response, leaf, issuer) {
+		return response, errors.New("it is for another issuer's certificate with the same serial number")
+	}
 	// ParseResponseForCert verified that the issuer signed the responder's certificate, if there is one.
 	if responder := response.Certificate; responder != nil && !responder.Equal(issuer) {
 		switch {
@@ -94,6 +101,42 @@ func parseStaple(der []byte, leaf, issuer *x509.Certificate, now time.Time) (*oc
 		return response, fmt.Errorf("it expired at %s", response.NextUpdate.Format(time.RFC3339))
 	}
 	return response, nil
+}
+
+// isFor reports whether a response is for the leaf of that issuer. ParseResponseForCert looks at the serial number alone,
+// and a responder may work for several authorities.
+func isFor(response *ocsp.Response, leaf, issuer *x509.Certificate) bool {
+	var data struct { // RFC 6960, section 4.2.1
+		Version   int `asn1:"optional,default:0,explicit,tag:0"`
+		Responder asn1.RawValue
+		Produced  time.Time `asn1:"generalized"`
+		Responses []struct {
+			CertID struct {
+				Hash              pkix.AlgorithmIdentifier
+				NameHash, KeyHash []byte
+				Serial            *big.Int
+			}
+		}
+	}
+	if _, err := asn1.Unmarshal(response.TBSResponseData, &data); err != nil {
+		return false
+	}
+	der, err := ocsp.CreateRequest(leaf, issuer, &ocsp.RequestOptions{Hash: response.IssuerHash})
+	if err != nil {
+		return false
+	}
+	want, err := ocsp.ParseRequest(der)
+	if err != nil {
+		return false
+	}
+	for _, single := range data.Responses {
+		id := &single.CertID
+		if id.Serial.Cmp(leaf.SerialNumber) == 0 &&
+			(!bytes.Equal(id.NameHash, want.IssuerNameHash) || !bytes.Equal(id.KeyHash, want.IssuerKeyHash)) {
+			return false
+		}
+	}
+	return true
 }
 
 // stapledSCTs counts the timestamps in an OCSP response (RFC 6962, section 3.3).
