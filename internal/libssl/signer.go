@@ -20,6 +20,7 @@ import (
 // freed.
 type SignRequest struct {
 	signer    crypto.Signer // nil if it no longer exists
+	inContext contextSigner // the signer, or nil if it isn't an ossl.ContextSigner
 	algorithm int
 	hash      crypto.Hash
 	digested  bool
@@ -33,27 +34,27 @@ type contextSigner interface {
 	SignContext(ctx context.Context, rand io.Reader, digest []byte, opts crypto.SignerOpts) ([]byte, error)
 }
 
-// asContextSigner returns signer as an ossl.ContextSigner. It doesn't if an embedded field is one: then
-// SignContext may be the field's alone, and the type's own Sign must not be passed over.
-func asContextSigner(signer crypto.Signer) (contextSigner, bool) {
+// asContextSigner returns signer as an ossl.ContextSigner, or nil if it is none. It also returns nil if an embedded
+// field is one: then SignContext may be the field's alone, and the type's own Sign must not be passed over.
+func asContextSigner(signer crypto.Signer) contextSigner {
 	s, ok := signer.(contextSigner)
 	if !ok {
-		return nil, false
+		return nil
 	}
 	t := reflect.TypeOf(signer)
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	if t.Kind() != reflect.Struct {
-		return s, true
+		return s
 	}
 	for i := range t.NumField() {
 		field, can := t.Field(i), reflect.TypeFor[contextSigner]()
 		if field.Anonymous && (field.Type.Implements(can) || reflect.PointerTo(field.Type).Implements(can)) {
-			return nil, false
+			return nil
 		}
 	}
-	return s, true
+	return s
 }
 
 // The algorithms, by signer.h's numbers.
@@ -83,10 +84,7 @@ func checkSigner(signer crypto.Signer, version uint64) error {
 }
 
 // TakesContext reports whether the signer is an ossl.ContextSigner.
-func (r *SignRequest) TakesContext() bool {
-	_, ok := asContextSigner(r.signer)
-	return ok
-}
+func (r *SignRequest) TakesContext() bool { return r.inContext != nil }
 
 // Sign returns the signer's signature. Only an ossl.ContextSigner gets ctx.
 func (r *SignRequest) Sign(ctx context.Context) ([]byte, error) {
@@ -116,11 +114,10 @@ func (r *SignRequest) Sign(ctx context.Context) ([]byte, error) {
 }
 
 func (r *SignRequest) signature(ctx context.Context, opts crypto.SignerOpts) ([]byte, error) {
-	signer, ok := asContextSigner(r.signer)
 	switch digest := r.tbs; {
-	case !ok && r.digested:
+	case r.inContext == nil && r.digested:
 		return r.signer.Sign(rand.Reader, digest, opts)
-	case !ok:
+	case r.inContext == nil:
 		return crypto.SignMessage(r.signer, rand.Reader, r.tbs, opts)
 	default:
 		if hash := opts.HashFunc(); !r.digested && hash != 0 {
@@ -128,6 +125,6 @@ func (r *SignRequest) signature(ctx context.Context, opts crypto.SignerOpts) ([]
 			h.Write(r.tbs)
 			digest = h.Sum(nil)
 		}
-		return signer.SignContext(ctx, rand.Reader, digest, opts)
+		return r.inContext.SignContext(ctx, rand.Reader, digest, opts)
 	}
 }

@@ -39,8 +39,10 @@ func NewSignerCredential(chain [][]byte, signer crypto.Signer, schemes []tls.Sig
 
 // SignRequest returns the request for a signature, at NeedSign.
 func (c *Conn) SignRequest() *SignRequest {
+	signer := signerOf(c.p.signer)
 	return &SignRequest{
-		signer:    signerOf(c.p.signer),
+		signer:    signer,
+		inContext: asContextSigner(signer),
 		algorithm: int(c.p.sign_algorithm),
 		hash:      crypto.Hash(c.p.sign_hash),
 		digested:  c.p.sign_form == 1,
