@@ -49,9 +49,9 @@ type pskOptions struct {
 // connections; in TLS 1.2, the suites are those with ECDHE_PSK. [WithInsecurePSKWithoutDHE] allows others.
 //
 // Such a connection has no certificates: PeerCertificates and VerifiedChains of its [tls.ConnectionState] are
-// nil, and VerifyHostname returns an error. DidResume is false. VerifyConnection and [WithVerification] are asked
-// as ever, and [Conn.PSKIdentity] names the key. There are neither sessions nor early data: a handshake
-// with a key costs as much as a resumption. The option is refused in FIPS mode.
+// nil, and VerifyHostname returns an error. DidResume is false. VerifyConnection and [WithVerification] are
+// called, and [Conn.PSKIdentity] returns the key's identity. The connection makes no session and sends no early
+// data. Its handshake costs as much as a resumption. The option is refused in FIPS mode.
 func WithPSK(get func(ctx context.Context, serverName string) (*PSK, error)) Option {
 	return func(o *options) error {
 		if get == nil {

@@ -317,8 +317,8 @@ const (
 	CRLNotYetValid     RevocationState = "not yet"    // the list's thisUpdate has not come
 )
 
-// A RevocationError means that a certificate of the peer's chain was revoked, or that no list in
-// force tells whether it was.
+// A RevocationError means that a certificate of the peer's chain was revoked, or that there is no list in
+// force in which to look.
 type RevocationError struct {
 	Cert  *x509.Certificate
 	State RevocationState

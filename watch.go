@@ -17,7 +17,7 @@ import (
 )
 
 // A Watch calls a function when the contents of files have changed: of certificates and keys, roots,
-// revocation lists, ticket keys. The function loads them, and what it returned nil for is in use.
+// revocation lists, ticket keys. The function loads them. If it returns nil, their contents are in use.
 //
 // Files may be replaced in any way: by renaming, through symbolic links to them or to their folders
 // (Kubernetes, certbot), or by writing to them. A Watch compares metadata, which it looks at again and
@@ -46,8 +46,8 @@ type Watch struct {
 	mu      sync.Mutex  // held while files are read
 	seen    []fileState // guarded by mu; the files at the last check
 	settled bool        // guarded by mu; a later change will differ from seen
-	used    contents    // guarded by mu; what the function has loaded
-	refused contents    // guarded by mu; what it has refused since
+	used    contents    // guarded by mu; the contents that the function loaded last
+	refused contents    // guarded by mu; those that it has refused since
 	err     error       // guarded by mu; why the contents in the files aren't in use
 
 	reported    string   // guarded by mu; the last reported error, or ""
@@ -63,7 +63,7 @@ type WatchEvent struct {
 	Err   error // the reason for which the contents in use stay in use; nil if the new ones are
 }
 
-// WatchStats describe what a [Watch] has seen.
+// WatchStats count the changes of files, and tell the state of a [Watch].
 type WatchStats struct {
 	Used    uint64    // contents that came into use, the first ones included
 	Refused uint64    // contents that were refused; those refused for the same reason again count once
@@ -74,9 +74,9 @@ type WatchStats struct {
 
 // NewWatch returns a Watch of files. In a folder it watches all files, but not other folders in it,
 // nor names that begin with a dot. load is called by one goroutine at a time. If it returns an error,
-// it must leave in use what was in use. It is called again when the files have changed, or if the
-// reason of its error may pass without a change: a file can't be read, memory is short, or the
-// contents are not valid yet.
+// the contents that were in use must stay in use. It is called again when the files have changed. It is
+// also called again without a change after an error that may pass: a file can't be read, memory is
+// short, or the contents are not valid yet.
 func NewWatch(load func() error, paths ...string) *Watch {
 	return &Watch{load: load, paths: paths, clock: time.Now, began: time.Now()}
 }

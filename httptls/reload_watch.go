@@ -9,7 +9,8 @@ import (
 	"github.com/ossl-go/ossl"
 )
 
-// report returns a function for the events of a watch. explain says what can't be used.
+// report returns a function for a Watch's OnEvent. It passes errors to onError, or logs them if that is nil. explain
+// adds the names of the files.
 func report(onError *func(error), explain func(error) error) func(ossl.WatchEvent) {
 	return func(e ossl.WatchEvent) {
 		switch {

@@ -19,7 +19,7 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"target":   targetOf,
 	"reason":   func(r *audit.Report, g audit.Grade) string { return printable(gradeText(r, g)) },
 	"parts":    findingRows,
-	"facts":    func(r *audit.Report) []row { return factRows(r) },
+	"facts":    factRows,
 	"summary":  summary,
 	"cost":     costText,
 	"count":    findingsText,

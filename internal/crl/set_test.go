@@ -65,7 +65,7 @@ func TestNextList(t *testing.T) {
 	}
 }
 
-// TestListsWithoutNumbers: if some lists of an issuer have numbers and some have none, the lists count all the same.
+// TestListsWithoutNumbers: all lists of an issuer count, even if only some have numbers.
 func TestListsWithoutNumbers(t *testing.T) {
 	ca, leaf := tlstest.CA(), tlstest.ClientCert(tlstest.P256).Leaf
 	from := func(hours int) func(*x509.RevocationList) {

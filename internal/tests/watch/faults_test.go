@@ -41,7 +41,7 @@ func TestUnreadable(t *testing.T) {
 			return os.Rename(filepath.Join(folder, ".kept"), filepath.Join(folder, "x"))
 		}, syscall.ELOOP},
 	}
-	if os.Geteuid() != 0 { // whom no mode stops
+	if os.Geteuid() != 0 { // root may read every file
 		rows = append(rows, row{"no permission", func(folder string) error { return os.Chmod(folder, 0) },
 			func(folder string) error { return os.Chmod(folder, 0o700) }, fs.ErrPermission})
 	}
