@@ -3,7 +3,6 @@ package chain
 import (
 	"crypto/x509"
 	"errors"
-	"strings"
 
 	"github.com/ossl-go/ossl/internal/libssl"
 )
@@ -11,17 +10,16 @@ import (
 // VerifyList verifies the signature of a revocation list by the FIPS module. ok reports whether it is
 // right, and FIPS mode allows the key and the algorithm; with an error this is not known.
 func VerifyList(issuer *x509.Certificate, algorithm x509.SignatureAlgorithm, signed, signature []byte) (ok bool, err error) {
-	if !fipsSigned(algorithm) || !KeyAllowed(issuer.PublicKey) || !keyFits(issuer.PublicKeyAlgorithm, algorithm) {
+	how := verification{key: issuer.PublicKeyAlgorithm} // of messages: Ed25519 and ML-DSA
+	if known, ok := verifications[algorithm]; ok {
+		how = known
+	} else if how.key == x509.RSA || how.key == x509.ECDSA {
 		return false, nil
 	}
-	hash := ""
-	for _, name := range []string{"SHA256", "SHA384", "SHA512"} {
-		if strings.Contains(strings.ReplaceAll(algorithm.String(), "-", ""), name) {
-			hash = name
-		}
+	if !fipsSigned(algorithm) || !KeyAllowed(issuer.PublicKey) || issuer.PublicKeyAlgorithm != how.key {
+		return false, nil
 	}
-	pss := algorithm == x509.SHA256WithRSAPSS || algorithm == x509.SHA384WithRSAPSS || algorithm == x509.SHA512WithRSAPSS
-	ok, err = libssl.FIPSVerify(issuer.Raw, hash, pss, signed, signature)
+	ok, err = libssl.FIPSVerify(issuer.Raw, how.hash, how.pss, signed, signature)
 	if err == nil && !ok && issuer.CheckSignature(algorithm, signed, signature) == nil {
 		// OpenSSL 3.5 reports a failure of ECDSA, for want of memory, as a wrong signature, which the list would remember.
 		return false, errors.New("the FIPS module refuses a signature that is right")
@@ -29,15 +27,21 @@ func VerifyList(issuer *x509.Certificate, algorithm x509.SignatureAlgorithm, sig
 	return ok, err
 }
 
-// keyFits reports whether keys of a kind make signatures of an algorithm. An algorithm whose name
-// has no hash signs messages: Ed25519 and ML-DSA.
-func keyFits(key x509.PublicKeyAlgorithm, algorithm x509.SignatureAlgorithm) bool {
-	switch algorithm {
-	case x509.SHA256WithRSA, x509.SHA384WithRSA, x509.SHA512WithRSA, x509.SHA256WithRSAPSS, x509.SHA384WithRSAPSS,
-		x509.SHA512WithRSAPSS:
-		return key == x509.RSA
-	case x509.ECDSAWithSHA256, x509.ECDSAWithSHA384, x509.ECDSAWithSHA512:
-		return key == x509.ECDSA
-	}
-	return key != x509.RSA && key != x509.ECDSA
+// A verification is the way in which the module verifies signatures of an algorithm.
+type verification struct {
+	key  x509.PublicKeyAlgorithm
+	hash string // OpenSSL's name; "" if the algorithm signs messages
+	pss  bool
+}
+
+var verifications = map[x509.SignatureAlgorithm]verification{
+	x509.SHA256WithRSA:    {x509.RSA, "SHA256", false},
+	x509.SHA384WithRSA:    {x509.RSA, "SHA384", false},
+	x509.SHA512WithRSA:    {x509.RSA, "SHA512", false},
+	x509.SHA256WithRSAPSS: {x509.RSA, "SHA256", true},
+	x509.SHA384WithRSAPSS: {x509.RSA, "SHA384", true},
+	x509.SHA512WithRSAPSS: {x509.RSA, "SHA512", true},
+	x509.ECDSAWithSHA256:  {x509.ECDSA, "SHA256", false},
+	x509.ECDSAWithSHA384:  {x509.ECDSA, "SHA384", false},
+	x509.ECDSAWithSHA512:  {x509.ECDSA, "SHA512", false},
 }
