@@ -7,7 +7,7 @@ package libssl
 import "unsafe"
 
 // sourceHash is the SHA-256 hash of the C sources and of bindings_cgo.go.
-const sourceHash = "f0cc63d774a80553898952445912bbfa3d96921b14934190a53959cbf5b36422"
+const sourceHash = "32b936b57cf9beb8af22ebf154ee108e087b02cf1654d826c8eb2b468bd3bc4a"
 
 const (
 	c_OSSL_DROPPED_BEHIND    = 0x62

@@ -40,6 +40,7 @@ static int window_read(BIO *b, char *to, int len)
 	if (len <= 0)
 		return 0;
 	if (n == 0) {
+		c->waits |= 1 << OSSL_WANT_READ;
 		ossl_fn.BIO_set_flags(b, OSSL_BIO_FLAGS_READ | OSSL_BIO_FLAGS_SHOULD_RETRY);
 		return -1;
 	}
@@ -68,6 +69,7 @@ static int window_write(BIO *b, const char *from, int len)
 		return len;
 	}
 	if (n == 0) {
+		c->waits |= 1 << OSSL_WANT_WRITE;
 		ossl_fn.BIO_set_flags(b, OSSL_BIO_FLAGS_WRITE | OSSL_BIO_FLAGS_SHOULD_RETRY);
 		return -1;
 	}
@@ -342,6 +344,7 @@ static int on_client_hello(SSL *ssl, int *alert, void *arg)
 		report_psks(c);
 	if (c->hello == ASK_NONE && (c->ctx->want_hello || look)) {
 		c->hello = ASK_WAITING;
+		c->waits |= 1 << OSSL_NEED_HELLO;
 		return OSSL_SSL_CLIENT_HELLO_RETRY;
 	}
 	c->hello = ASK_ANSWERED;
@@ -372,6 +375,7 @@ static int on_cert(SSL *ssl, void *arg)
 		return 0;
 	}
 	c->cert = ASK_WAITING;
+	c->waits |= 1 << OSSL_NEED_CERT;
 	return -1;
 }
 
@@ -445,6 +449,7 @@ static int on_verify(X509_STORE_CTX *store, void *arg)
 			if (ossl_fn.SSL_ctrl(ssl, OSSL_SSL_CTRL_SET_RETRY_VERIFY, 0, NULL) <= 0)
 				goto internal;
 			c->verify = ASK_WAITING;
+			c->waits |= 1 << OSSL_NEED_VERIFY;
 			return 1;
 		}
 		if (!c->may_ask)

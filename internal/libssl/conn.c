@@ -44,6 +44,7 @@ static void begin_anew(conn *c, const uint8_t *in, size_t in_len, uint8_t *out, 
 	c->out_cap = out_cap;
 	c->out_len = 0;
 	c->spill.len = c->trace.len = 0;
+	c->waits = 0;
 	if (c->keylog.len) { /* Go has written the lines: the secrets are no longer needed */
 		ossl_fn.OPENSSL_cleanse(c->keylog.data, c->keylog.len);
 		c->keylog.len = 0;
@@ -114,40 +115,64 @@ static int drop_foreign_errors(conn *c)
 	return own;
 }
 
+/*
+ * Returns what libssl waits for, or OSSL_CLOSED, or OSSL_FATAL for anything else. Without an error in the
+ * queue, for which there may be no memory, SSL_get_error returns what libssl waited for last. That counts
+ * only if it has come to wait in this call.
+ */
+static int32_t wanted(const conn *c, int ret)
+{
+	int32_t status;
+
+	switch (ossl_fn.SSL_get_error(c->ssl, ret)) {
+	case OSSL_SSL_ERROR_WANT_READ:
+		status = OSSL_WANT_READ;
+		break;
+	case OSSL_SSL_ERROR_WANT_WRITE:
+		status = OSSL_WANT_WRITE;
+		break;
+	case OSSL_SSL_ERROR_WANT_X509_LOOKUP:
+		status = OSSL_NEED_CERT;
+		break;
+	case OSSL_SSL_ERROR_WANT_CLIENT_HELLO_CB:
+		status = OSSL_NEED_HELLO;
+		break;
+	case OSSL_SSL_ERROR_WANT_RETRY_VERIFY:
+		status = OSSL_NEED_VERIFY;
+		break;
+	case OSSL_SSL_ERROR_ZERO_RETURN:
+		return OSSL_CLOSED;
+	default:
+		return OSSL_FATAL;
+	}
+	return c->waits >> status & 1 ? status : OSSL_FATAL;
+}
+
 /* Turns a libssl return value of 0 or less into a status. A fatal one is permanent. */
 static int32_t status_of(conn *c, int ret)
 {
+	int32_t status;
+
 	if (drop_foreign_errors(c)) {
 		c->failed = 1;
 		return OSSL_FATAL;
 	}
-	/* Without an error in the queue, for which there may be no memory, SSL_get_error returns what
-	 * libssl waited for last. */
 	if (c->pub.alert_out >> 8 == OSSL_SSL3_AL_FATAL) {
 		c->failed = 1;
 		ossl_drain_errors(c->pub.errors);
 		return OSSL_FATAL;
 	}
-	switch (ossl_fn.SSL_get_error(c->ssl, ret)) {
-	case OSSL_SSL_ERROR_WANT_READ:
-		return OSSL_WANT_READ;
-	case OSSL_SSL_ERROR_WANT_WRITE:
-		return OSSL_WANT_WRITE;
-	case OSSL_SSL_ERROR_WANT_X509_LOOKUP:
-		return OSSL_NEED_CERT;
-	case OSSL_SSL_ERROR_WANT_CLIENT_HELLO_CB:
-		return OSSL_NEED_HELLO;
-	case OSSL_SSL_ERROR_WANT_RETRY_VERIFY:
-		return OSSL_NEED_VERIFY;
-	case OSSL_SSL_ERROR_ZERO_RETURN:
-		return OSSL_CLOSED;
-	}
+	status = wanted(c, ret);
+	if (status != OSSL_FATAL)
+		return status;
 	/* After a user_canceled warning, 3.5 reads a close_notify but reports neither an error nor the
 	 * end. */
 	if ((ossl_fn.SSL_get_shutdown(c->ssl) & OSSL_SSL_RECEIVED_SHUTDOWN) && ossl_fn.ERR_peek_error() == 0 && c->pub.alert_out < 0)
 		return OSSL_CLOSED;
 	c->failed = 1;
 	ossl_drain_errors(c->pub.errors);
+	if (c->pub.errors[0] == 0 && c->pub.alert_in >> 8 != OSSL_SSL3_AL_FATAL)
+		c->pub.errors[0] = memory_error(); /* libssl gives a reason if there is memory for it */
 	return OSSL_FATAL;
 }
 
@@ -417,7 +442,7 @@ static ossl_step handshake_step(conn *c, ossl_facts *facts)
 		return step;
 	if (c->may_ask) /* the facts of the call that finishes the step, which may not be the one that began it */
 		facts = c->facts_to;
-	if (c->refused && !(c->refused_late && ret != 1 && ossl_fn.SSL_get_error(c->ssl, ret) == OSSL_SSL_ERROR_WANT_READ))
+	if (c->refused && !(c->refused_late && ret != 1 && wanted(c, ret) == OSSL_WANT_READ))
 		return refuse(c);
 	if (c->left_out) { /* libssl found no signature algorithm for the certificate, and would continue without it: fail instead */
 		c->pub.refusal = OSSL_SSL_AD_HANDSHAKE_FAILURE;

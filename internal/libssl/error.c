@@ -15,6 +15,11 @@ enum { MALLOC_FAILURE_1_1_1 = 65 };
 
 static int memory_reason(void) { return since_3_0() ? (int)OSSL_ERR_R_MALLOC_FAILURE : MALLOC_FAILURE_1_1_1; }
 
+unsigned long memory_error(void)
+{
+	return (unsigned long)OSSL_ERR_LIB_SSL << (since_3_0() ? OSSL_ERR_LIB_OFFSET : 24) | (unsigned long)memory_reason();
+}
+
 /*
  * Reports whether the first error of a queue is from a failed ASN.1 constructor, which from 3.2 on
  * leaves no reason: 1 or 0. A malformed encoding has a reason, and other errors follow it; a
@@ -35,7 +40,7 @@ int ossl_drain_errors(unsigned long *errors)
 	memset(errors, 0, OSSL_MAX_ERRORS * sizeof *errors);
 	e = ossl_fn.ERR_peek_error();
 	if (is_constructors(e)) {
-		errors[n++] = (unsigned long)OSSL_ERR_LIB_SSL << OSSL_ERR_LIB_OFFSET | (unsigned long)OSSL_ERR_R_MALLOC_FAILURE;
+		errors[n++] = memory_error();
 		memory = 1;
 	}
 	while ((e = ossl_fn.ERR_get_error()) != 0) {

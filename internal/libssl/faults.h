@@ -14,8 +14,14 @@ int faults_hit(void);
 #define mmap(...) (faults_hit() ? MAP_FAILED : mmap(__VA_ARGS__))
 #define mprotect(...) (faults_hit() ? -1 : mprotect(__VA_ARGS__))
 
-/* Has libcrypto count its allocations too. set: its CRYPTO_set_mem_functions(3), before any other call. */
-void faults_take(void *set);
+/*
+ * Has libcrypto count its allocations too. set, stop: its CRYPTO_set_mem_functions(3), before any other call,
+ * and OPENSSL_thread_stop(3).
+ */
+void faults_take(void *set, void *stop);
+
+/* Has libcrypto forget this thread: its first error then needs memory, as on a new thread. */
+void faults_forget_thread(void);
 
 /* Has the from-th allocation from now on fail, and all others before the to-th. */
 void faults_begin(long from, long to);

@@ -103,7 +103,7 @@ int ossl_load(const char *path, const char *crypto_path, const char *crypto_name
 	if (status != 0)
 		return status;
 #ifdef OSSL_FAULTS
-	faults_take(dl_symbol(dl_crypto(ssl), "CRYPTO_set_mem_functions"));
+	faults_take(dl_symbol(dl_crypto(ssl), "CRYPTO_set_mem_functions"), dl_symbol(dl_crypto(ssl), "OPENSSL_thread_stop"));
 #endif
 	lib->version = found.OpenSSL_version_num();
 	lib->text = found.OpenSSL_version(OSSL_OPENSSL_VERSION);

@@ -101,6 +101,7 @@ typedef struct {
 	size_t in_len, in_pos;
 	uint8_t *out;
 	size_t out_len, out_cap;
+	uint16_t waits; /* what libssl has come to wait for in it: 1 << OSSL_WANT_READ… */
 	bytes spill, keylog, trace, scts;
 	bytes message; /* the ClientHello, then the peer's chain */
 	bytes request; /* the CertificateRequest */
@@ -392,6 +393,9 @@ void *new_zeros(size_t n);
 
 /* Leaves that error for memory that comes from elsewhere. */
 void raise_no_memory(void);
+
+/* Returns it, for where there is no memory to leave it. */
+unsigned long memory_error(void);
 
 /*
  * Reports whether an allocation of libcrypto may have failed since errno was 0: 1 or 0. malloc(3)

@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/ossl-go/ossl"
@@ -66,6 +68,45 @@ func dial(ctx *ossl.Context, peer *tls.Config) attempt {
 
 func serve(ctx *ossl.Context, peer *tls.Config) attempt {
 	return connect(func(c net.Conn) conn { return tls.Client(c, peer) }, func(c net.Conn) conn { return ctx.Server(c) }, "server")
+}
+
+// A movingConn is the connection of a goroutine that goes on on a new thread after each Read and Write.
+type movingConn struct{ net.Conn }
+
+func (c movingConn) Read(p []byte) (int, error) {
+	defer libssl.ForgetThread()
+	return c.Conn.Read(p)
+}
+
+func (c movingConn) Write(p []byte) (int, error) {
+	defer libssl.ForgetThread()
+	return c.Conn.Write(p)
+}
+
+// moving returns the scenario of a client or a server whose goroutine changes its thread.
+func moving(name string, config, peer *tls.Config, opts ...ossl.Option) scenario {
+	ours, _, _ := strings.Cut(name, ",")
+	return scenario{name, false, func(t *testing.T) (func() attempt, func(attempt) attempt) {
+		ctx, err := ossl.NewContext(config, opts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := func(c net.Conn) conn { return ctx.Client(movingConn{c}, "") }
+		server := func(c net.Conn) conn { return tls.Server(c, peer) }
+		if ours == "server" {
+			client = func(c net.Conn) conn { return tls.Client(c, peer) }
+			server = func(c net.Conn) conn {
+				runtime.LockOSThread() // until its goroutine ends
+				return ctx.Server(movingConn{c})
+			}
+		}
+		try := func() attempt {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			return connect(client, server, ours)
+		}
+		return try, func(attempt) attempt { return try() }
+	}}
 }
 
 // psk returns the scenario of connections with a pre-shared key, both ends of which are ours. Either may use a
@@ -249,7 +290,10 @@ func scenarios() []scenario {
 	cc, sc := tlstest.ClientConfig, tlstest.ServerConfig
 	return []scenario{
 		client("client", false, cc(alpn), sc(alpn)),
+		moving("client, other threads", cc(with), sc(mutual)),
 		client("client, TLS 1.2", false, cc(old), sc()),
+		moving("client, other threads, TLS 1.2", cc(with, old), sc(mutual)),
+		moving("client, other threads, libssl's records", cc(), sc(), byLibssl),
 		client("client, libssl's records", false, cc(), sc(), byLibssl),
 		client("client, mutual", false, cc(with), sc(mutual)),
 		client("client, resumed", false, cc(tickets), sc(tickets)),
@@ -260,6 +304,7 @@ func scenarios() []scenario {
 		psk("pre-shared key", tls.VersionTLS13),
 		psk("pre-shared key, TLS 1.2", tls.VersionTLS12),
 		server("server", false, sc(alpn), cc(alpn)),
+		moving("server, other threads", sc(mutual), cc(with)),
 		server("server, TLS 1.2", false, sc(), cc(old)),
 		server("server, libssl's records", false, sc(), cc(), byLibssl),
 		server("server, mutual", false, sc(mutual), cc(with)),
