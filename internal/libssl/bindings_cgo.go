@@ -43,6 +43,10 @@ package libssl
 #cgo nocallback ossl_conn_update
 #cgo noescape ossl_conn_kernel_key
 #cgo nocallback ossl_conn_kernel_key
+#cgo noescape ossl_conn_secrets
+#cgo nocallback ossl_conn_secrets
+#cgo noescape ossl_conn_of_secrets
+#cgo nocallback ossl_conn_of_secrets
 #cgo noescape ossl_conn_kernel_seals
 #cgo nocallback ossl_conn_kernel_seals
 #cgo noescape ossl_conn_offer_session
@@ -87,6 +91,7 @@ type (
 	c_ossl_fips_info    = C.ossl_fips_info
 	c_ossl_hellos       = C.ossl_hellos
 	c_ossl_kernel_key   = C.ossl_kernel_key
+	c_ossl_secrets      = C.ossl_secrets
 	c_ossl_key          = C.ossl_key
 	c_ossl_library      = C.ossl_library
 	c_ossl_loaded       = C.ossl_loaded
@@ -123,6 +128,7 @@ const (
 	c_OSSL_STORE_KEYS        = C.OSSL_STORE_KEYS
 	c_sizeof_ossl_fips_files = C.sizeof_ossl_fips_files
 	c_sizeof_ossl_kernel_key = C.sizeof_ossl_kernel_key
+	c_sizeof_ossl_secrets    = C.sizeof_ossl_secrets
 	c_sizeof_ossl_library    = C.sizeof_ossl_library
 )
 
@@ -181,8 +187,12 @@ func c_ossl_conn_key_update(conn *c_ossl_conn, request c_int) c_ossl_step {
 	return C.ossl_conn_key_update(conn, request)
 }
 func c_ossl_conn_miss(conn *c_ossl_conn, sent c_int, n c_uint8_t) { C.ossl_conn_miss(conn, sent, n) }
-func c_ossl_conn_of_secrets(ctx *c_ossl_ctx, suite c_uint16_t, read, write *c_uint8_t) *c_ossl_conn {
-	return C.ossl_conn_of_secrets(ctx, suite, read, write)
+func c_ossl_conn_secrets(conn *c_ossl_conn, secrets *c_ossl_secrets) c_int {
+	return C.ossl_conn_secrets(conn, secrets)
+}
+
+func c_ossl_conn_of_secrets(ctx *c_ossl_ctx, secrets *c_ossl_secrets, errors *c_ulong) *c_ossl_conn {
+	return C.ossl_conn_of_secrets(ctx, secrets, errors)
 }
 func c_ossl_conn_offer_session(conn *c_ossl_conn, session *c_uint8_t, n c_size_t) c_int {
 	return C.ossl_conn_offer_session(conn, session, n)

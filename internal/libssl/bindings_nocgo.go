@@ -7,7 +7,7 @@ package libssl
 import "unsafe"
 
 // sourceHash is the SHA-256 hash of the C sources and of bindings_cgo.go.
-const sourceHash = "32b936b57cf9beb8af22ebf154ee108e087b02cf1654d826c8eb2b468bd3bc4a"
+const sourceHash = "eee5624a9cfbd4045703df0b8c460ef662db5389922b622a43fb08fa646a6508"
 
 const (
 	c_OSSL_DROPPED_BEHIND    = 0x62
@@ -28,6 +28,7 @@ const (
 	c_sizeof_ossl_fips_files = 0x10
 	c_sizeof_ossl_kernel_key = 0x38
 	c_sizeof_ossl_library    = 0x2018
+	c_sizeof_ossl_secrets    = 0xf0
 )
 
 type c_EVP_CIPHER = c_struct_evp_cipher_st
@@ -142,6 +143,11 @@ type c_ossl_step struct {
 	records    c_size_t
 }
 
+type c_ossl_fips_files struct {
+	host   *c_struct_conf_st
+	beside *c_struct_conf_st
+}
+
 type c_ossl_fips_info struct {
 	name    *c_char
 	version *c_char
@@ -241,6 +247,19 @@ type c_algorithms struct {
 	whole_nonce [3]c_uint8_t
 }
 
+type c_ossl_secrets struct {
+	suite     c_uint16_t
+	server    c_uint8_t
+	sides     c_uint8_t
+	read      [48]c_uint8_t
+	write     [48]c_uint8_t
+	exporter  [48]c_uint8_t
+	randoms   [64]c_uint8_t
+	read_seq  c_uint64_t
+	write_seq c_uint64_t
+	nonce     c_uint64_t
+}
+
 type c_ossl_opened struct {
 	status   c_int32_t
 	alert    c_int32_t
@@ -300,11 +319,6 @@ type c_ossl_ticket_key struct {
 	mac        [32]c_uint8_t
 	cipher_len c_uint8_t
 	mac_len    c_uint8_t
-}
-
-type c_ossl_fips_files struct {
-	host   *c_struct_conf_st
-	beside *c_struct_conf_st
 }
 
 type c_struct_conf_st struct{}
@@ -415,7 +429,7 @@ type c_ushort uint16
 type c_void [0]byte
 
 // functions is the number of the object's functions.
-const functions = 107
+const functions = 108
 
 type frame0[R any] struct {
 	_ [0]uint64
@@ -709,12 +723,9 @@ func c_ossl_conn_miss(p0 *c_ossl_conn, p1 c_int, p2 c_uint8_t) {
 	}
 }
 
-func c_ossl_conn_of_secrets(p0 *c_struct_ossl_ctx, p1 c_uint16_t, p2 *c_uint8_t, p3 *c_uint8_t) *c_ossl_conn {
-	a := frame4[*c_struct_ossl_ctx, c_uint16_t, *c_uint8_t, *c_uint8_t, *c_ossl_conn]{p0: p0, p1: p1, p2: p2, p3: p3}
+func c_ossl_conn_of_secrets(p0 *c_struct_ossl_ctx, p1 *c_ossl_secrets, p2 *c_ulong) *c_ossl_conn {
+	a := frame3[*c_struct_ossl_ctx, *c_ossl_secrets, *c_ulong, *c_ossl_conn]{p0: p0, p1: p1, p2: p2}
 	call(22, unsafe.Pointer(&a))
-	if alwaysFalse {
-		escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p2), unsafe.Pointer(p3)
-	}
 	return a.r
 }
 
@@ -746,9 +757,15 @@ func c_ossl_conn_seal(p0 *c_struct_ossl_traffic, p1 c_uint8_t, p2 *c_uint8_t, p3
 	call(27, unsafe.Pointer(&a))
 }
 
+func c_ossl_conn_secrets(p0 *c_ossl_conn, p1 *c_ossl_secrets) c_int {
+	a := frame2[*c_ossl_conn, *c_ossl_secrets, c_int]{p0: p0, p1: p1}
+	call(28, unsafe.Pointer(&a))
+	return a.r
+}
+
 func c_ossl_conn_skip(p0 *c_ossl_conn, p1 c_int, p2 c_uint64_t) c_int {
 	a := frame3[*c_ossl_conn, c_int, c_uint64_t, c_int]{p0: p0, p1: p1, p2: p2}
-	call(28, unsafe.Pointer(&a))
+	call(29, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -757,37 +774,37 @@ func c_ossl_conn_skip(p0 *c_ossl_conn, p1 c_int, p2 c_uint64_t) c_int {
 
 func c_ossl_conn_start(p0 *c_struct_ossl_ctx, p1 c_int, p2 c_int, p3 *c_char, p4 *c_uint8_t, p5 c_size_t, p6 *c_uint8_t, p7 c_size_t, p8 c_int, p9 **c_ossl_conn, p10 *c_ulong, p11 *c_uint8_t, p12 c_size_t, p13 *c_uint8_t, p14 c_size_t) c_ossl_step {
 	a := frame15[*c_struct_ossl_ctx, c_int, c_int, *c_char, *c_uint8_t, c_size_t, *c_uint8_t, c_size_t, c_int, **c_ossl_conn, *c_ulong, *c_uint8_t, c_size_t, *c_uint8_t, c_size_t, c_ossl_step]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5, p6: p6, p7: p7, p8: p8, p9: p9, p10: p10, p11: p11, p12: p12, p13: p13, p14: p14}
-	call(29, unsafe.Pointer(&a))
+	call(30, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_conn_update(p0 *c_struct_ossl_traffic, p1 c_int) c_int {
 	a := frame2[*c_struct_ossl_traffic, c_int, c_int]{p0: p0, p1: p1}
-	call(30, unsafe.Pointer(&a))
+	call(31, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_conn_use_cred(p0 *c_ossl_conn, p1 *c_struct_ossl_cred) c_int {
 	a := frame2[*c_ossl_conn, *c_struct_ossl_cred, c_int]{p0: p0, p1: p1}
-	call(31, unsafe.Pointer(&a))
+	call(32, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_conn_use_psk(p0 *c_ossl_conn, p1 *c_uint8_t, p2 c_size_t) c_int {
 	a := frame3[*c_ossl_conn, *c_uint8_t, c_size_t, c_int]{p0: p0, p1: p1, p2: p2}
-	call(32, unsafe.Pointer(&a))
+	call(33, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_conn_write(p0 *c_ossl_conn, p1 *c_uint8_t, p2 c_size_t, p3 *c_uint8_t, p4 c_size_t, p5 c_size_t, p6 c_size_t) c_ossl_step {
 	a := frame7[*c_ossl_conn, *c_uint8_t, c_size_t, *c_uint8_t, c_size_t, c_size_t, c_size_t, c_ossl_step]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5, p6: p6}
-	call(33, unsafe.Pointer(&a))
+	call(34, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_cred_free(p0 *c_struct_ossl_cred) {
 	a := frame1[*c_struct_ossl_cred, struct{}]{p0: p0}
-	call(34, unsafe.Pointer(&a))
+	call(35, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -795,7 +812,7 @@ func c_ossl_cred_free(p0 *c_struct_ossl_cred) {
 
 func c_ossl_cred_new(p0 c_int, p1 *c_uint8_t, p2 c_size_t, p3 *c_uint8_t, p4 c_size_t, p5 *c_char, p6 *c_uint8_t, p7 c_size_t, p8 *c_uint8_t, p9 c_size_t, p10 *c_ulong) *c_struct_ossl_cred {
 	a := frame11[c_int, *c_uint8_t, c_size_t, *c_uint8_t, c_size_t, *c_char, *c_uint8_t, c_size_t, *c_uint8_t, c_size_t, *c_ulong, *c_struct_ossl_cred]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5, p6: p6, p7: p7, p8: p8, p9: p9, p10: p10}
-	call(35, unsafe.Pointer(&a))
+	call(36, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped, escaped, escaped, escaped = unsafe.Pointer(p1), unsafe.Pointer(p3), unsafe.Pointer(p5), unsafe.Pointer(p6), unsafe.Pointer(p8), unsafe.Pointer(p10)
 	}
@@ -804,7 +821,7 @@ func c_ossl_cred_new(p0 c_int, p1 *c_uint8_t, p2 c_size_t, p3 *c_uint8_t, p4 c_s
 
 func c_ossl_cred_new_key(p0 *c_uint8_t, p1 c_size_t, p2 *c_struct_ossl_key, p3 *c_char, p4 *c_uint8_t, p5 c_size_t, p6 *c_uint8_t, p7 c_size_t, p8 *c_ulong) *c_struct_ossl_cred {
 	a := frame9[*c_uint8_t, c_size_t, *c_struct_ossl_key, *c_char, *c_uint8_t, c_size_t, *c_uint8_t, c_size_t, *c_ulong, *c_struct_ossl_cred]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5, p6: p6, p7: p7, p8: p8}
-	call(36, unsafe.Pointer(&a))
+	call(37, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped, escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p2), unsafe.Pointer(p3), unsafe.Pointer(p4), unsafe.Pointer(p6), unsafe.Pointer(p8)
 	}
@@ -813,7 +830,7 @@ func c_ossl_cred_new_key(p0 *c_uint8_t, p1 c_size_t, p2 *c_struct_ossl_key, p3 *
 
 func c_ossl_cred_new_signer(p0 *c_uint8_t, p1 c_size_t, p2 c_uintptr_t, p3 *c_char, p4 *c_uint8_t, p5 c_size_t, p6 *c_uint8_t, p7 c_size_t, p8 *c_ulong) *c_struct_ossl_cred {
 	a := frame9[*c_uint8_t, c_size_t, c_uintptr_t, *c_char, *c_uint8_t, c_size_t, *c_uint8_t, c_size_t, *c_ulong, *c_struct_ossl_cred]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5, p6: p6, p7: p7, p8: p8}
-	call(37, unsafe.Pointer(&a))
+	call(38, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p3), unsafe.Pointer(p4), unsafe.Pointer(p6), unsafe.Pointer(p8)
 	}
@@ -822,7 +839,7 @@ func c_ossl_cred_new_signer(p0 *c_uint8_t, p1 c_size_t, p2 c_uintptr_t, p3 *c_ch
 
 func c_ossl_cred_set_identity(p0 *c_struct_ossl_cred, p1 *c_uint8_t) {
 	a := frame2[*c_struct_ossl_cred, *c_uint8_t, struct{}]{p0: p0, p1: p1}
-	call(38, unsafe.Pointer(&a))
+	call(39, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1)
 	}
@@ -830,7 +847,7 @@ func c_ossl_cred_set_identity(p0 *c_struct_ossl_cred, p1 *c_uint8_t) {
 
 func c_ossl_ctx_add_ca(p0 *c_struct_ossl_ctx, p1 *c_uint8_t, p2 c_size_t, p3 *c_ulong) c_int {
 	a := frame4[*c_struct_ossl_ctx, *c_uint8_t, c_size_t, *c_ulong, c_int]{p0: p0, p1: p1, p2: p2, p3: p3}
-	call(39, unsafe.Pointer(&a))
+	call(40, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p3)
 	}
@@ -839,7 +856,7 @@ func c_ossl_ctx_add_ca(p0 *c_struct_ossl_ctx, p1 *c_uint8_t, p2 c_size_t, p3 *c_
 
 func c_ossl_ctx_add_part(p0 *c_struct_ossl_ctx, p1 *c_struct_ossl_ctx) {
 	a := frame2[*c_struct_ossl_ctx, *c_struct_ossl_ctx, struct{}]{p0: p0, p1: p1}
-	call(40, unsafe.Pointer(&a))
+	call(41, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1)
 	}
@@ -847,13 +864,13 @@ func c_ossl_ctx_add_part(p0 *c_struct_ossl_ctx, p1 *c_struct_ossl_ctx) {
 
 func c_ossl_ctx_check_cred(p0 *c_struct_ossl_ctx, p1 *c_struct_ossl_cred, p2 c_int, p3 *c_ulong) c_int {
 	a := frame4[*c_struct_ossl_ctx, *c_struct_ossl_cred, c_int, *c_ulong, c_int]{p0: p0, p1: p1, p2: p2, p3: p3}
-	call(41, unsafe.Pointer(&a))
+	call(42, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_ctx_free(p0 *c_struct_ossl_ctx) {
 	a := frame1[*c_struct_ossl_ctx, struct{}]{p0: p0}
-	call(42, unsafe.Pointer(&a))
+	call(43, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -861,7 +878,7 @@ func c_ossl_ctx_free(p0 *c_struct_ossl_ctx) {
 
 func c_ossl_ctx_has_cipher(p0 *c_struct_ossl_ctx, p1 c_uint16_t) c_int {
 	a := frame2[*c_struct_ossl_ctx, c_uint16_t, c_int]{p0: p0, p1: p1}
-	call(43, unsafe.Pointer(&a))
+	call(44, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -870,7 +887,7 @@ func c_ossl_ctx_has_cipher(p0 *c_struct_ossl_ctx, p1 c_uint16_t) c_int {
 
 func c_ossl_ctx_new(p0 *c_ossl_ctx_params, p1 *c_ulong, p2 **c_char) *c_struct_ossl_ctx {
 	a := frame3[*c_ossl_ctx_params, *c_ulong, **c_char, *c_struct_ossl_ctx]{p0: p0, p1: p1, p2: p2}
-	call(44, unsafe.Pointer(&a))
+	call(45, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p2)
 	}
@@ -879,7 +896,7 @@ func c_ossl_ctx_new(p0 *c_ossl_ctx_params, p1 *c_ulong, p2 **c_char) *c_struct_o
 
 func c_ossl_ctx_no_tickets(p0 *c_struct_ossl_ctx) c_int {
 	a := frame1[*c_struct_ossl_ctx, c_int]{p0: p0}
-	call(45, unsafe.Pointer(&a))
+	call(46, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -888,13 +905,13 @@ func c_ossl_ctx_no_tickets(p0 *c_struct_ossl_ctx) c_int {
 
 func c_ossl_ctx_parts() c_uint64_t {
 	a := frame0[c_uint64_t]{}
-	call(46, unsafe.Pointer(&a))
+	call(47, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_ctx_seal_cas(p0 *c_struct_ossl_ctx) {
 	a := frame1[*c_struct_ossl_ctx, struct{}]{p0: p0}
-	call(47, unsafe.Pointer(&a))
+	call(48, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -902,7 +919,7 @@ func c_ossl_ctx_seal_cas(p0 *c_struct_ossl_ctx) {
 
 func c_ossl_ctx_security_level(p0 *c_struct_ossl_ctx) c_int {
 	a := frame1[*c_struct_ossl_ctx, c_int]{p0: p0}
-	call(48, unsafe.Pointer(&a))
+	call(49, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -911,7 +928,7 @@ func c_ossl_ctx_security_level(p0 *c_struct_ossl_ctx) c_int {
 
 func c_ossl_ctx_set_cred(p0 *c_struct_ossl_ctx, p1 *c_struct_ossl_cred, p2 *c_ulong) c_int {
 	a := frame3[*c_struct_ossl_ctx, *c_struct_ossl_cred, *c_ulong, c_int]{p0: p0, p1: p1, p2: p2}
-	call(49, unsafe.Pointer(&a))
+	call(50, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p2)
 	}
@@ -920,13 +937,13 @@ func c_ossl_ctx_set_cred(p0 *c_struct_ossl_ctx, p1 *c_struct_ossl_cred, p2 *c_ul
 
 func c_ossl_ctx_set_ticket_keys(p0 *c_struct_ossl_ctx, p1 *c_ossl_ticket_key, p2 c_size_t) c_int {
 	a := frame3[*c_struct_ossl_ctx, *c_ossl_ticket_key, c_size_t, c_int]{p0: p0, p1: p1, p2: p2}
-	call(50, unsafe.Pointer(&a))
+	call(51, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_error_kind(p0 c_ulong, p1 *c_int) c_int {
 	a := frame2[c_ulong, *c_int, c_int]{p0: p0, p1: p1}
-	call(51, unsafe.Pointer(&a))
+	call(52, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p1)
 	}
@@ -935,19 +952,19 @@ func c_ossl_error_kind(p0 c_ulong, p1 *c_int) c_int {
 
 func c_ossl_error_reason(p0 c_ulong) *c_char {
 	a := frame1[c_ulong, *c_char]{p0: p0}
-	call(52, unsafe.Pointer(&a))
+	call(53, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_fips_by_host() c_int {
 	a := frame0[c_int]{}
-	call(53, unsafe.Pointer(&a))
+	call(54, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_fips_configuration(p0 *c_ossl_fips_files) *c_char {
 	a := frame1[*c_ossl_fips_files, *c_char]{p0: p0}
-	call(54, unsafe.Pointer(&a))
+	call(55, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -956,13 +973,13 @@ func c_ossl_fips_configuration(p0 *c_ossl_fips_files) *c_char {
 
 func c_ossl_fips_core_path() *c_char {
 	a := frame0[*c_char]{}
-	call(55, unsafe.Pointer(&a))
+	call(56, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_fips_has_signature(p0 *c_char) c_int {
 	a := frame1[*c_char, c_int]{p0: p0}
-	call(56, unsafe.Pointer(&a))
+	call(57, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -971,7 +988,7 @@ func c_ossl_fips_has_signature(p0 *c_char) c_int {
 
 func c_ossl_fips_in_config(p0 *c_struct_conf_st) c_int {
 	a := frame1[*c_struct_conf_st, c_int]{p0: p0}
-	call(57, unsafe.Pointer(&a))
+	call(58, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -980,7 +997,7 @@ func c_ossl_fips_in_config(p0 *c_struct_conf_st) c_int {
 
 func c_ossl_fips_module(p0 *c_ossl_fips_info) c_int {
 	a := frame1[*c_ossl_fips_info, c_int]{p0: p0}
-	call(58, unsafe.Pointer(&a))
+	call(59, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -989,7 +1006,7 @@ func c_ossl_fips_module(p0 *c_ossl_fips_info) c_int {
 
 func c_ossl_fips_module_file(p0 *c_ossl_fips_files) *c_char {
 	a := frame1[*c_ossl_fips_files, *c_char]{p0: p0}
-	call(59, unsafe.Pointer(&a))
+	call(60, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -998,13 +1015,13 @@ func c_ossl_fips_module_file(p0 *c_ossl_fips_files) *c_char {
 
 func c_ossl_fips_path() *c_char {
 	a := frame0[*c_char]{}
-	call(60, unsafe.Pointer(&a))
+	call(61, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_fips_provider(p0 *c_ossl_fips_files) *c_char {
 	a := frame1[*c_ossl_fips_files, *c_char]{p0: p0}
-	call(61, unsafe.Pointer(&a))
+	call(62, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1013,7 +1030,7 @@ func c_ossl_fips_provider(p0 *c_ossl_fips_files) *c_char {
 
 func c_ossl_fips_random(p0 *c_uint8_t, p1 c_size_t) c_int {
 	a := frame2[*c_uint8_t, c_size_t, c_int]{p0: p0, p1: p1}
-	call(62, unsafe.Pointer(&a))
+	call(63, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1022,7 +1039,7 @@ func c_ossl_fips_random(p0 *c_uint8_t, p1 c_size_t) c_int {
 
 func c_ossl_fips_setup(p0 *c_ossl_fips_files, p1 c_int, p2 *c_char, p3 c_size_t) c_int {
 	a := frame4[*c_ossl_fips_files, c_int, *c_char, c_size_t, c_int]{p0: p0, p1: p1, p2: p2, p3: p3}
-	call(63, unsafe.Pointer(&a))
+	call(64, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p2)
 	}
@@ -1031,7 +1048,7 @@ func c_ossl_fips_setup(p0 *c_ossl_fips_files, p1 c_int, p2 *c_char, p3 c_size_t)
 
 func c_ossl_fips_try(p0 *c_ossl_fips_files, p1 *c_char, p2 c_size_t) c_int {
 	a := frame3[*c_ossl_fips_files, *c_char, c_size_t, c_int]{p0: p0, p1: p1, p2: p2}
-	call(64, unsafe.Pointer(&a))
+	call(65, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1)
 	}
@@ -1040,7 +1057,7 @@ func c_ossl_fips_try(p0 *c_ossl_fips_files, p1 *c_char, p2 c_size_t) c_int {
 
 func c_ossl_fips_unlisted(p0 *c_struct_conf_st) *c_char {
 	a := frame1[*c_struct_conf_st, *c_char]{p0: p0}
-	call(65, unsafe.Pointer(&a))
+	call(66, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1049,7 +1066,7 @@ func c_ossl_fips_unlisted(p0 *c_struct_conf_st) *c_char {
 
 func c_ossl_fips_verify(p0 *c_uint8_t, p1 c_size_t, p2 *c_char, p3 c_int, p4 *c_uint8_t, p5 c_size_t, p6 *c_uint8_t, p7 c_size_t, p8 *c_ulong) c_int {
 	a := frame9[*c_uint8_t, c_size_t, *c_char, c_int, *c_uint8_t, c_size_t, *c_uint8_t, c_size_t, *c_ulong, c_int]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5, p6: p6, p7: p7, p8: p8}
-	call(66, unsafe.Pointer(&a))
+	call(67, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p2), unsafe.Pointer(p4), unsafe.Pointer(p6), unsafe.Pointer(p8)
 	}
@@ -1058,7 +1075,7 @@ func c_ossl_fips_verify(p0 *c_uint8_t, p1 c_size_t, p2 *c_char, p3 c_int, p4 *c_
 
 func c_ossl_has(p0 *c_char, p1 c_size_t, p2 c_size_t, p3 c_int, p4 *c_uint8_t, p5 *c_ulong) c_int {
 	a := frame6[*c_char, c_size_t, c_size_t, c_int, *c_uint8_t, *c_ulong, c_int]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5}
-	call(67, unsafe.Pointer(&a))
+	call(68, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p4), unsafe.Pointer(p5)
 	}
@@ -1067,24 +1084,24 @@ func c_ossl_has(p0 *c_char, p1 c_size_t, p2 c_size_t, p3 c_int, p4 *c_uint8_t, p
 
 func c_ossl_heap_in_use() c_size_t {
 	a := frame0[c_size_t]{}
-	call(68, unsafe.Pointer(&a))
+	call(69, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_heap_trim(p0 c_int) c_int {
 	a := frame1[c_int, c_int]{p0: p0}
-	call(69, unsafe.Pointer(&a))
+	call(70, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_keep_stacks(p0 c_size_t) {
 	a := frame1[c_size_t, struct{}]{p0: p0}
-	call(70, unsafe.Pointer(&a))
+	call(71, unsafe.Pointer(&a))
 }
 
 func c_ossl_key_free(p0 *c_struct_ossl_key) {
 	a := frame1[*c_struct_ossl_key, struct{}]{p0: p0}
-	call(71, unsafe.Pointer(&a))
+	call(72, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1092,7 +1109,7 @@ func c_ossl_key_free(p0 *c_struct_ossl_key) {
 
 func c_ossl_key_provider(p0 *c_struct_ossl_key) *c_char {
 	a := frame1[*c_struct_ossl_key, *c_char]{p0: p0}
-	call(72, unsafe.Pointer(&a))
+	call(73, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1101,19 +1118,19 @@ func c_ossl_key_provider(p0 *c_struct_ossl_key) *c_char {
 
 func c_ossl_key_public(p0 *c_struct_ossl_key, p1 *c_uint8_t, p2 c_size_t, p3 *c_ulong) c_size_t {
 	a := frame4[*c_struct_ossl_key, *c_uint8_t, c_size_t, *c_ulong, c_size_t]{p0: p0, p1: p1, p2: p2, p3: p3}
-	call(73, unsafe.Pointer(&a))
+	call(74, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_key_sign(p0 *c_struct_ossl_key, p1 c_int, p2 *c_char, p3 *c_char, p4 *c_uint8_t, p5 c_size_t, p6 *c_uint8_t, p7 c_size_t, p8 *c_ulong) c_size_t {
 	a := frame9[*c_struct_ossl_key, c_int, *c_char, *c_char, *c_uint8_t, c_size_t, *c_uint8_t, c_size_t, *c_ulong, c_size_t]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5, p6: p6, p7: p7, p8: p8}
-	call(74, unsafe.Pointer(&a))
+	call(75, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_load(p0 *c_char, p1 *c_char, p2 *c_char, p3 *c_ossl_library, p4 *c_char, p5 c_size_t) c_int {
 	a := frame6[*c_char, *c_char, *c_char, *c_ossl_library, *c_char, c_size_t, c_int]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5}
-	call(75, unsafe.Pointer(&a))
+	call(76, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p2), unsafe.Pointer(p3), unsafe.Pointer(p4)
 	}
@@ -1122,18 +1139,18 @@ func c_ossl_load(p0 *c_char, p1 *c_char, p2 *c_char, p3 *c_ossl_library, p4 *c_c
 
 func c_ossl_load_begin() c_int {
 	a := frame0[c_int]{}
-	call(76, unsafe.Pointer(&a))
+	call(77, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_load_give_up() {
 	a := frame0[struct{}]{}
-	call(77, unsafe.Pointer(&a))
+	call(78, unsafe.Pointer(&a))
 }
 
 func c_ossl_loaded_free(p0 *c_ossl_loaded) {
 	a := frame1[*c_ossl_loaded, struct{}]{p0: p0}
-	call(78, unsafe.Pointer(&a))
+	call(79, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1141,7 +1158,7 @@ func c_ossl_loaded_free(p0 *c_ossl_loaded) {
 
 func c_ossl_module_of_provider(p0 *c_struct_conf_st, p1 *c_char) *c_char {
 	a := frame2[*c_struct_conf_st, *c_char, *c_char]{p0: p0, p1: p1}
-	call(79, unsafe.Pointer(&a))
+	call(80, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1)
 	}
@@ -1150,7 +1167,7 @@ func c_ossl_module_of_provider(p0 *c_struct_conf_st, p1 *c_char) *c_char {
 
 func c_ossl_modules_of_config(p0 *c_struct_conf_st) *c_char {
 	a := frame1[*c_struct_conf_st, *c_char]{p0: p0}
-	call(80, unsafe.Pointer(&a))
+	call(81, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1159,19 +1176,19 @@ func c_ossl_modules_of_config(p0 *c_struct_conf_st) *c_char {
 
 func c_ossl_occupied() c_int {
 	a := frame0[c_int]{}
-	call(81, unsafe.Pointer(&a))
+	call(82, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_pauses_hold_threads() c_int {
 	a := frame0[c_int]{}
-	call(82, unsafe.Pointer(&a))
+	call(83, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_policy_read(p0 *c_struct_conf_st, p1 *c_size_t, p2 **c_char, p3 *c_ulong) *c_uint8_t {
 	a := frame4[*c_struct_conf_st, *c_size_t, **c_char, *c_ulong, *c_uint8_t]{p0: p0, p1: p1, p2: p2, p3: p3}
-	call(83, unsafe.Pointer(&a))
+	call(84, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p2), unsafe.Pointer(p3)
 	}
@@ -1180,18 +1197,18 @@ func c_ossl_policy_read(p0 *c_struct_conf_st, p1 *c_size_t, p2 **c_char, p3 *c_u
 
 func c_ossl_privileged() c_int {
 	a := frame0[c_int]{}
-	call(84, unsafe.Pointer(&a))
+	call(85, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_prompt_never() {
 	a := frame0[struct{}]{}
-	call(85, unsafe.Pointer(&a))
+	call(86, unsafe.Pointer(&a))
 }
 
 func c_ossl_provider_load(p0 *c_char, p1 *c_ulong) c_int {
 	a := frame2[*c_char, *c_ulong, c_int]{p0: p0, p1: p1}
-	call(86, unsafe.Pointer(&a))
+	call(87, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1)
 	}
@@ -1200,13 +1217,13 @@ func c_ossl_provider_load(p0 *c_char, p1 *c_ulong) c_int {
 
 func c_ossl_report_size() c_size_t {
 	a := frame0[c_size_t]{}
-	call(87, unsafe.Pointer(&a))
+	call(88, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_roots_add(p0 *c_struct_ossl_roots, p1 *c_uint8_t, p2 c_size_t, p3 *c_ulong) c_int {
 	a := frame4[*c_struct_ossl_roots, *c_uint8_t, c_size_t, *c_ulong, c_int]{p0: p0, p1: p1, p2: p2, p3: p3}
-	call(88, unsafe.Pointer(&a))
+	call(89, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p3)
 	}
@@ -1215,7 +1232,7 @@ func c_ossl_roots_add(p0 *c_struct_ossl_roots, p1 *c_uint8_t, p2 c_size_t, p3 *c
 
 func c_ossl_roots_free(p0 *c_struct_ossl_roots) {
 	a := frame1[*c_struct_ossl_roots, struct{}]{p0: p0}
-	call(89, unsafe.Pointer(&a))
+	call(90, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1223,7 +1240,7 @@ func c_ossl_roots_free(p0 *c_struct_ossl_roots) {
 
 func c_ossl_roots_new(p0 c_int, p1 *c_ulong) *c_struct_ossl_roots {
 	a := frame2[c_int, *c_ulong, *c_struct_ossl_roots]{p0: p0, p1: p1}
-	call(90, unsafe.Pointer(&a))
+	call(91, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p1)
 	}
@@ -1232,7 +1249,7 @@ func c_ossl_roots_new(p0 c_int, p1 *c_ulong) *c_struct_ossl_roots {
 
 func c_ossl_roots_verify(p0 *c_struct_ossl_roots, p1 *c_uint8_t, p2 c_size_t, p3 *c_ossl_roots_query) c_ossl_roots_answer {
 	a := frame4[*c_struct_ossl_roots, *c_uint8_t, c_size_t, *c_ossl_roots_query, c_ossl_roots_answer]{p0: p0, p1: p1, p2: p2, p3: p3}
-	call(91, unsafe.Pointer(&a))
+	call(92, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p3)
 	}
@@ -1241,35 +1258,35 @@ func c_ossl_roots_verify(p0 *c_struct_ossl_roots, p1 *c_uint8_t, p2 c_size_t, p3
 
 func c_ossl_schedule_all_same() c_int {
 	a := frame0[c_int]{}
-	call(92, unsafe.Pointer(&a))
+	call(93, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_schedule_distrust(p0 c_int) {
 	a := frame1[c_int, struct{}]{p0: p0}
-	call(93, unsafe.Pointer(&a))
+	call(94, unsafe.Pointer(&a))
 }
 
 func c_ossl_shard_known() c_int {
 	a := frame0[c_int]{}
-	call(94, unsafe.Pointer(&a))
+	call(95, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_shard_pin(p0 c_int) {
 	a := frame1[c_int, struct{}]{p0: p0}
-	call(95, unsafe.Pointer(&a))
+	call(96, unsafe.Pointer(&a))
 }
 
 func c_ossl_slim_allowed() c_int {
 	a := frame0[c_int]{}
-	call(96, unsafe.Pointer(&a))
+	call(97, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_slim_hmac(p0 *c_char, p1 *c_uint8_t, p2 c_size_t, p3 *c_uint8_t, p4 c_size_t, p5 *c_uint8_t) c_int {
 	a := frame6[*c_char, *c_uint8_t, c_size_t, *c_uint8_t, c_size_t, *c_uint8_t, c_int]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5}
-	call(97, unsafe.Pointer(&a))
+	call(98, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p1), unsafe.Pointer(p3), unsafe.Pointer(p5)
 	}
@@ -1278,37 +1295,37 @@ func c_ossl_slim_hmac(p0 *c_char, p1 *c_uint8_t, p2 c_size_t, p3 *c_uint8_t, p4 
 
 func c_ossl_slim_keys_found() c_uint64_t {
 	a := frame0[c_uint64_t]{}
-	call(98, unsafe.Pointer(&a))
+	call(99, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_slim_keys_kept() c_int {
 	a := frame0[c_int]{}
-	call(99, unsafe.Pointer(&a))
+	call(100, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_slim_library() *c_struct_ossl_lib_ctx_st {
 	a := frame0[*c_struct_ossl_lib_ctx_st]{}
-	call(100, unsafe.Pointer(&a))
+	call(101, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_slim_setup(p0 c_int) c_int {
 	a := frame1[c_int, c_int]{p0: p0}
-	call(101, unsafe.Pointer(&a))
+	call(102, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_ssl_ctxs_made() c_uint64_t {
 	a := frame0[c_uint64_t]{}
-	call(102, unsafe.Pointer(&a))
+	call(103, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_store_load(p0 *c_char, p1 c_int, p2 c_int, p3 c_uintptr_t, p4 *c_ossl_loaded, p5 *c_ulong) c_int {
 	a := frame6[*c_char, c_int, c_int, c_uintptr_t, *c_ossl_loaded, *c_ulong, c_int]{p0: p0, p1: p1, p2: p2, p3: p3, p4: p4, p5: p5}
-	call(103, unsafe.Pointer(&a))
+	call(104, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped, escaped, escaped = unsafe.Pointer(p0), unsafe.Pointer(p4), unsafe.Pointer(p5)
 	}
@@ -1317,7 +1334,7 @@ func c_ossl_store_load(p0 *c_char, p1 c_int, p2 c_int, p3 c_uintptr_t, p4 *c_oss
 
 func c_ossl_use(p0 *c_char, p1 c_size_t) c_int {
 	a := frame2[*c_char, c_size_t, c_int]{p0: p0, p1: p1}
-	call(104, unsafe.Pointer(&a))
+	call(105, unsafe.Pointer(&a))
 	if alwaysFalse {
 		escaped = unsafe.Pointer(p0)
 	}
@@ -1326,12 +1343,12 @@ func c_ossl_use(p0 *c_char, p1 c_size_t) c_int {
 
 func c_ossl_verify_error(p0 c_long) *c_char {
 	a := frame1[c_long, *c_char]{p0: p0}
-	call(105, unsafe.Pointer(&a))
+	call(106, unsafe.Pointer(&a))
 	return a.r
 }
 
 func c_ossl_version() c_ulong {
 	a := frame0[c_ulong]{}
-	call(106, unsafe.Pointer(&a))
+	call(107, unsafe.Pointer(&a))
 	return a.r
 }

@@ -41,7 +41,7 @@ func TestClosedContext(t *testing.T) {
 			t.Error("Start makes a connection; asks:", asks)
 		}
 	}
-	if _, err := ctx.OfSecrets(tls.TLS_AES_128_GCM_SHA256, make([]byte, 32), make([]byte, 32)); err == nil {
+	if _, err := ctx.OfSecrets(libssl.TrafficSecrets(tls.TLS_AES_128_GCM_SHA256, make([]byte, 32), make([]byte, 32))); err == nil {
 		t.Error("OfSecrets makes a connection")
 	}
 	if ctx.SetTicketKeys([]libssl.TicketKey{{}}) {

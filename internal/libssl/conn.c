@@ -761,28 +761,6 @@ int ossl_conn_export(ossl_conn *pub, uint8_t *out, size_t len, const char *label
 	return ok;
 }
 
-ossl_conn *ossl_conn_of_secrets(ossl_ctx *ctx, uint16_t id, const uint8_t *read, const uint8_t *write)
-{
-	const suite *s = suite_of(&ctx->algorithms, id);
-	conn *c = s && s->tls13 ? calloc(1, sizeof *c) : NULL;
-
-	if (!c)
-		return NULL;
-	c->ctx = ctx;
-	__atomic_add_fetch(&ctx->refs, 1, __ATOMIC_RELAXED);
-	c->pub.socket = -1;
-	c->sides = OSSL_READ | OSSL_WRITE;
-	c->read.suite = c->write.suite = s;
-	c->write.sealing = 1;
-	c->read.dead = !read;
-	c->write.dead = !write;
-	if (read)
-		memcpy(c->read.secret, read, hash_len(s));
-	if (write)
-		memcpy(c->write.secret, write, hash_len(s));
-	return &c->pub;
-}
-
 ossl_step ossl_conn_free(ossl_conn *pub, int sides, int notify, uint8_t *out, size_t out_cap)
 {
 	static const uint8_t close_notify_alert[] = {1, 0}; /* a warning, RFC 8446, section 6.1 */

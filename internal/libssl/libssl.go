@@ -101,6 +101,17 @@ type KernelKey struct {
 	Seq    [8]byte
 }
 
+// Secrets is an established connection, from which another process can go on, in the layout of shim.h's
+// ossl_secrets. The caller of a function that fills one wipes it.
+type Secrets struct {
+	Suite                    uint16
+	Server                   uint8 // 1 or 0
+	Sides                    uint8 // those that can be used: ReadSide is 1, WriteSide 2
+	Read, Write, Exporter    [48]byte
+	Randoms                  [64]byte
+	ReadSeq, WriteSeq, Nonce uint64
+}
+
 // Verdict is the answer to a peer's chain: OK or the X509_V_ERR that makes libssl send the alert
 // wanted.
 type Verdict int32

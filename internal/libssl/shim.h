@@ -552,10 +552,29 @@ enum { OSSL_MISS_FINISHED = 255 };
 void ossl_conn_miss(ossl_conn *conn, int sent, uint8_t n);
 
 /*
- * Makes an established connection from its secrets, without a handshake; for tests. suite: a TLS
- * 1.3 suite. secrets: borrow, as long as the suite's hash; NULL for none. Returns give or NULL.
+ * An established connection, from which another process can go on: it has the keys, or what they are made
+ * from. In TLS 1.3, read and write are the traffic secrets, and exporter the exporter secret. In TLS 1.2,
+ * exporter is the master secret, and randoms are the client's and the server's. read_seq and write_seq are
+ * the numbers of the next records; nonce: in TLS 1.2 with GCM, the explicit nonce of the next record to seal.
  */
-ossl_conn *ossl_conn_of_secrets(ossl_ctx *ctx, uint16_t suite, const uint8_t *read, const uint8_t *write);
+typedef struct {
+	uint16_t suite;
+	uint8_t server, sides; /* sides: those that can be used, OSSL_READ | OSSL_WRITE */
+	uint8_t read[48], write[48], exporter[48], randoms[64];
+	uint64_t read_seq, write_seq, nonce;
+} ossl_secrets;
+
+/*
+ * Copies the state of a connection that was taken over, whose sides are both unused in the meantime. Returns
+ * 1, or 0 if it can't go on elsewhere: a side has failed, or the kernel seals. In TLS 1.2, the connection must
+ * have Extended Master Secret. secrets: filled; the caller wipes it.
+ */
+int ossl_conn_secrets(const ossl_conn *conn, ossl_secrets *secrets);
+/*
+ * Makes an established connection, which was taken over, from its state. Returns give, or NULL with errors; without
+ * errors if ctx has not the suite. secrets: borrow.
+ */
+ossl_conn *ossl_conn_of_secrets(ossl_ctx *ctx, const ossl_secrets *secrets, unsigned long *errors);
 
 /*
  * Frees sides of a connection, OSSL_READ | OSSL_WRITE: both, unless it was taken over and the other

@@ -83,6 +83,7 @@ func (s *WriteSide) Update() bool {
 
 // A KernelKey has the layout of the C struct, so that no other copy of a key is left.
 var _ = [1]struct{}{}[unsafe.Sizeof(KernelKey{})-c_sizeof_ossl_kernel_key]
+var _ = [1]struct{}{}[unsafe.Sizeof(Secrets{})-c_sizeof_ossl_secrets]
 var _ = [1]struct{}{}[RecordsPerKey-c_OSSL_RECORDS_PER_KEY]
 var _ = [1]struct{}{}[MissFinished-c_OSSL_MISS_FINISHED]
 
@@ -111,17 +112,24 @@ func (s *WriteSide) Skip(seq uint64) bool {
 	return c_ossl_conn_skip(s.conn.p, 1, c_uint64_t(seq)) == 1
 }
 
-// OfSecrets makes an established connection from TLS 1.3 traffic secrets, for tests; a nil secret
-// makes a side unusable.
-func (c *Context) OfSecrets(suite uint16, read, write []byte) (*Conn, error) {
+// Secrets fills s with the connection's state, and reports whether another process can go on from it. The
+// connection was taken over, and neither of its sides is in use. TLS 1.2 needs Extended Master Secret.
+func (c *Conn) Secrets(s *Secrets) bool {
+	c.crossings++
+	return c_ossl_conn_secrets(c.p, (*c_ossl_secrets)(unsafe.Pointer(s))) == 1
+}
+
+// OfSecrets makes an established connection from its state, as if it had been taken over from libssl.
+func (c *Context) OfSecrets(s *Secrets) (*Conn, error) {
 	ssl := c.hold()
 	if ssl == nil {
 		return nil, errContextClosed
 	}
 	defer ssl.release()
-	p := c_ossl_conn_of_secrets(ssl.p, c_uint16_t(suite), bytePtr(read), bytePtr(write))
+	var errs [errorSlots]c_ulong
+	p := c_ossl_conn_of_secrets(ssl.p, (*c_ossl_secrets)(unsafe.Pointer(s)), &errs[0])
 	if p == nil {
-		return nil, &Error{Op: "connection of secrets"}
+		return nil, &Error{Op: "go on with a connection", Codes: codes(&errs)}
 	}
-	return &Conn{p: p, ctx: c}, nil
+	return &Conn{p: p, crossings: 1, ctx: c}, nil
 }

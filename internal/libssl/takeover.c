@@ -233,14 +233,35 @@ static int secrets13(conn *c, const suite *s)
 	return !c->updated;
 }
 
-/* RFC 5246, section 6.3. The conn's master secret and randoms stay for exporters: RFC 5705. */
+/* Derives the keys from the conn's master secret and randoms: RFC 5246, section 6.3. Returns 1 or 0. */
+static int keys12(conn *c, const suite *s)
+{
+	uint8_t randoms[64], block[2 * (32 + NONCE)], *p = block, *key[2], *iv[2];
+	size_t iv_len = s->explicit_nonce ? 4 : NONCE;
+	int ok, i;
+
+	memcpy(randoms, c->randoms + 32, 32);
+	memcpy(randoms + 32, c->randoms, 32);
+	ok = prf(&c->ctx->algorithms, s, c->exporter, MAX_SECRET, "key expansion", 13, randoms, sizeof randoms, block,
+		2 * (s->key_len + iv_len));
+	for (i = 0; i < 2; i++, p += s->key_len)
+		key[i] = p;
+	for (i = 0; i < 2; i++, p += iv_len)
+		iv[i] = p;
+	memcpy(c->write.secret, key[c->server], s->key_len);
+	memcpy(c->write.iv, iv[c->server], iv_len);
+	memcpy(c->read.secret, key[!c->server], s->key_len);
+	memcpy(c->read.iv, iv[!c->server], iv_len);
+	ossl_fn.OPENSSL_cleanse(block, sizeof block);
+	return ok;
+}
+
+/* The conn's master secret and randoms stay for exporters: RFC 5705. */
 static int secrets12(conn *c, const suite *s)
 {
 	const SSL_SESSION *session = ossl_fn.SSL_get_session(c->ssl);
-	uint8_t randoms[64], block[2 * (32 + NONCE)], *p = block, *key[2], *iv[2];
-	size_t iv_len = s->explicit_nonce ? 4 : NONCE;
 	uint64_t nonce = 0;
-	int ok, i;
+	int i;
 
 	/* Finished is the first record under the keys; nothing else was sent or received. */
 	if (!session || c->sent != 1 || c->received != 1 || c->out_tap.since != 1 || c->in_tap.since != 1)
@@ -251,25 +272,11 @@ static int secrets12(conn *c, const suite *s)
 		for (i = 0; i < 8; i++)
 			nonce = nonce << 8 | c->out_tap.head[RECORD_HEADER + i];
 	}
-	ok = ossl_fn.SSL_SESSION_get_master_key(session, c->exporter, MAX_SECRET) == MAX_SECRET &&
-		ossl_fn.SSL_get_client_random(c->ssl, c->randoms, 32) == 32 &&
-		ossl_fn.SSL_get_server_random(c->ssl, c->randoms + 32, 32) == 32;
-	memcpy(randoms, c->randoms + 32, 32);
-	memcpy(randoms + 32, c->randoms, 32);
-	ok = ok && prf(&c->ctx->algorithms, s, c->exporter, MAX_SECRET, "key expansion", 13, randoms, sizeof randoms, block,
-			   2 * (s->key_len + iv_len));
-	for (i = 0; i < 2; i++, p += s->key_len)
-		key[i] = p;
-	for (i = 0; i < 2; i++, p += iv_len)
-		iv[i] = p;
-	memcpy(c->write.secret, key[c->server], s->key_len);
-	memcpy(c->write.iv, iv[c->server], iv_len);
-	memcpy(c->read.secret, key[!c->server], s->key_len);
-	memcpy(c->read.iv, iv[!c->server], iv_len);
-	ossl_fn.OPENSSL_cleanse(block, sizeof block);
 	c->write.seq = c->read.seq = 1;
 	c->write.nonce = nonce + 1;
-	return ok;
+	return ossl_fn.SSL_SESSION_get_master_key(session, c->exporter, MAX_SECRET) == MAX_SECRET &&
+		ossl_fn.SSL_get_client_random(c->ssl, c->randoms, 32) == 32 &&
+		ossl_fn.SSL_get_server_random(c->ssl, c->randoms + 32, 32) == 32 && keys12(c, s);
 }
 
 /* Copies the data that facts points to from the SSL, which will be freed. */
@@ -425,6 +432,74 @@ int takeover_export(conn *c, uint8_t *out, size_t len, const char *label, size_t
 	if (c->write.suite->tls13)
 		return export13(c, out, len, label, label_len, context, context_len);
 	return export12(c, out, len, label, label_len, context, context_len, use_context);
+}
+
+int ossl_conn_secrets(const ossl_conn *pub, ossl_secrets *to)
+{
+	const conn *c = (const conn *)pub;
+	const suite *s = c->write.suite;
+
+	memset(to, 0, sizeof *to);
+	if (c->ssl || !s || c->sides != (OSSL_READ | OSSL_WRITE) || c->read.dead || c->write.dead || c->write.exported != KEY_HERE)
+		return 0;
+	to->suite = s->id;
+	to->server = c->server;
+	to->sides = OSSL_READ | OSSL_WRITE;
+	if (s->tls13) {
+		memcpy(to->read, c->read.secret, MAX_SECRET);
+		memcpy(to->write, c->write.secret, MAX_SECRET);
+	}
+	memcpy(to->exporter, c->exporter, MAX_SECRET);
+	memcpy(to->randoms, c->randoms, sizeof c->randoms);
+	to->read_seq = c->read.seq;
+	to->write_seq = c->write.seq;
+	to->nonce = c->write.nonce;
+	return 1;
+}
+
+ossl_conn *ossl_conn_of_secrets(ossl_ctx *ctx, const ossl_secrets *from, unsigned long *errors)
+{
+	const suite *s = suite_of(&ctx->algorithms, from->suite);
+	conn *c;
+	int ok = 1;
+
+	ossl_fn.ERR_clear_error();
+	memset(errors, 0, OSSL_MAX_ERRORS * sizeof *errors);
+	if (!s)
+		return NULL;
+	c = new_zeros(sizeof *c);
+	if (!c) {
+		ossl_drain_errors(errors);
+		return NULL;
+	}
+	c->ctx = ctx;
+	__atomic_add_fetch(&ctx->refs, 1, __ATOMIC_RELAXED);
+	c->pub.socket = -1;
+	c->sides = OSSL_READ | OSSL_WRITE;
+	c->server = from->server != 0;
+	c->read.suite = c->write.suite = s;
+	c->write.sealing = 1;
+	memcpy(c->exporter, from->exporter, MAX_SECRET);
+	memcpy(c->randoms, from->randoms, sizeof c->randoms);
+	if (s->tls13) {
+		memcpy(c->read.secret, from->read, MAX_SECRET);
+		memcpy(c->write.secret, from->write, MAX_SECRET);
+	} else {
+		ok = keys12(c, s);
+	}
+	c->read.seq = from->read_seq;
+	c->write.seq = from->write_seq;
+	c->write.nonce = from->nonce;
+	c->read.dead = !(from->sides & OSSL_READ);
+	c->write.dead = !(from->sides & OSSL_WRITE);
+	if (!ok) {
+		ossl_drain_errors(errors);
+		if (errors[0] == 0)
+			errors[0] = memory_error(); /* PRFs have no other reason to fail */
+		ossl_conn_free(&c->pub, OSSL_READ | OSSL_WRITE, 0, NULL, 0);
+		return NULL;
+	}
+	return &c->pub;
 }
 
 void ossl_conn_miss(ossl_conn *pub, int sent, uint8_t n) { ((conn *)pub)->miss[sent != 0] = n; }

@@ -27,7 +27,7 @@ func BenchmarkRecord(b *testing.B) {
 	for _, size := range []int{5, 1000, 16384} {
 		b.Run(fmt.Sprintf("size=%d", size), func(b *testing.B) {
 			secret := make([]byte, 32)
-			conn, err := ctx.OfSecrets(0x1301, secret, secret)
+			conn, err := ctx.OfSecrets(TrafficSecrets(0x1301, secret, secret))
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -59,7 +59,7 @@ func BenchmarkTakenOver(b *testing.B) {
 	ctx := recordContext(b)
 	secret, text, sealed, opened := make([]byte, 32), make([]byte, 5), make([]byte, 100), make([]byte, 100)
 	for b.Loop() {
-		c, err := ctx.OfSecrets(0x1301, secret, secret)
+		c, err := ctx.OfSecrets(TrafficSecrets(0x1301, secret, secret))
 		if err != nil {
 			b.Fatal(err)
 		}

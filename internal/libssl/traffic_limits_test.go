@@ -164,7 +164,7 @@ func TestTrafficFlippedBits(t *testing.T) {
 
 func flipped(t *testing.T, suite uint16, secret, good, bad []byte, bit, room int) {
 	t.Helper()
-	conn, err := contextOf(t).OfSecrets(suite, secret, nil)
+	conn, err := contextOf(t).OfSecrets(libssl.TrafficSecrets(suite, secret, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +244,7 @@ func TestTrafficDestinations(t *testing.T) {
 
 func readInParts(t *testing.T, suite uint16, secret, stream, text []byte, size, room int) {
 	t.Helper()
-	conn, err := contextOf(t).OfSecrets(suite, secret, nil)
+	conn, err := contextOf(t).OfSecrets(libssl.TrafficSecrets(suite, secret, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
