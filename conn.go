@@ -256,10 +256,13 @@ func (c *Conn) shakeHandsOnce(ctx context.Context, next sequel, ran *bool) (err 
 }
 
 // Close sends close_notify, unless a Write is under way, and closes the underlying
-// connection.
+// connection. After [Conn.Detach], it does nothing.
 func (c *Conn) Close() error {
 	writing, ok := c.calls.close()
-	if !ok {
+	switch {
+	case !ok && c.calls.detached():
+		return nil
+	case !ok:
 		return net.ErrClosed
 	}
 	broken := c.brokenBy() // the next steps make errors of their own

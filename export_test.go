@@ -137,6 +137,28 @@ func (c *Conn) Refuse(alert uint8) []byte {
 // Writes returns the number of Writes that are under way.
 func (c *Conn) Writes() int { return int(c.calls.active.Load() >> 1) }
 
+// Reading reports whether a Read is under way.
+func (c *Conn) Reading() bool {
+	if c.in.tryLock() {
+		c.in.unlock()
+		return false
+	}
+	return true
+}
+
+// UseStates uses the states with numbers in their order. It returns which were used before, and the number of
+// spans.
+func UseStates(numbers []uint64) (before []bool, spans int) {
+	var u usedStates
+	for _, n := range numbers {
+		at, used := u.find([16]byte{}, n)
+		if before = append(before, used); !used {
+			u.add([16]byte{}, at, n)
+		}
+	}
+	return before, len(u.processes[[16]byte{}])
+}
+
 // Flush sends the queue.
 func (c *Conn) Flush() { c.flushQueue(byCall) }
 

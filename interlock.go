@@ -9,7 +9,8 @@ import (
 type interlock struct {
 	// active is crypto/tls's activeCall: Close sets the low bit, the rest counts Writes.
 	active   atomic.Int32
-	flushing atomic.Int32 // Reads that are sending queued records
+	flushing atomic.Int32         // Reads that are sending queued records
+	move     atomic.Pointer[move] // a Detach under way, or the one that has succeeded
 
 	mu   sync.Mutex    // held for an instant
 	done chan struct{} // guarded by mu; nil until closed asks for it

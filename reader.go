@@ -104,6 +104,15 @@ type stackRoom [512]byte
 func (c *Conn) readWith(_ stackRoom, b []byte) (int, error) { return c.read(b) }
 
 func (c *Conn) read(b []byte) (int, error) {
+	for {
+		n, err := c.readOnce(b)
+		if n > 0 || err == nil || !c.calls.interrupted(err) {
+			return n, err
+		}
+	}
+}
+
+func (c *Conn) readOnce(b []byte) (int, error) {
 	if c.turns.beginRead(c.conn) {
 		defer c.endRead()
 	}
@@ -149,6 +158,14 @@ func (c *Conn) WaitRead() error {
 	if err := c.Handshake(); err != nil {
 		return err
 	}
+	for {
+		if err := c.waitOnce(); err == nil || !c.calls.interrupted(err) {
+			return err
+		}
+	}
+}
+
+func (c *Conn) waitOnce() error {
 	if c.turns.beginRead(c.conn) {
 		defer c.endRead()
 	}

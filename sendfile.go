@@ -5,7 +5,6 @@ import (
 	"io"
 	"io/fs"
 	"math"
-	"net"
 	"os"
 	"reflect"
 	"syscall"
@@ -141,7 +140,7 @@ func (c *Conn) sendFile(f file, n int64) (sent int64, err error) {
 // of other methods. It returns 0 and no error if the kernel doesn't seal, or can't read the file.
 func (c *Conn) sendPart(file *io.LimitedReader, n int64) (int64, error) {
 	if !c.calls.beginWrite() {
-		return 0, net.ErrClosed
+		return 0, c.calls.closedError()
 	}
 	c.out.mu.Lock()
 	defer c.unlockWrite()

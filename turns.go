@@ -102,6 +102,9 @@ func (c *Conn) endRead() {
 // setDeadlines records a deadline for Reads, Writes or both, and sets it.
 func (c *Conn) setDeadlines(t time.Time, read, write bool, set func(time.Time) error) error {
 	if c.turns.over.Load() {
+		if c.calls.detached() { // somebody else uses the underlying connection
+			return ErrDetached
+		}
 		return set(t)
 	}
 	if write {

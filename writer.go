@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
-	"net"
 	"sync"
 	"time"
 
@@ -93,7 +92,7 @@ type sealed struct {
 // not be lost.
 func (c *Conn) Write(b []byte) (int, error) {
 	if !c.calls.beginWrite() {
-		return 0, net.ErrClosed
+		return 0, c.calls.closedError()
 	}
 	if !c.complete.Load() {
 		if err := c.handshakeToWrite(); err != nil {

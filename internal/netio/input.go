@@ -21,7 +21,7 @@ type Input struct {
 	rawN   int
 	rawErr error
 	rawFD  int  // of the last read, -1 before it
-	opened bool // open was called
+	opened bool // Open was called
 }
 
 // Consume drops the first n bytes. If none is left, it returns the buffer to its pool.
@@ -33,16 +33,26 @@ func (in *Input) Consume(n int) {
 	}
 }
 
-// Set makes data the input, which must be empty.
+// Set makes a copy of data the input, which must be empty.
 func (in *Input) Set(data []byte) {
-	in.buf, in.Data = &Buffer{Mem: data}, data
+	if len(data) == 0 {
+		return
+	}
+	in.bulk = len(data) >= smallSize
+	pool := Small
+	if in.bulk {
+		pool = reads
+	}
+	if in.buf = pool.Get(); len(data) > len(in.buf.Mem) {
+		in.buf.Put()
+		in.buf = &Buffer{Mem: make([]byte, len(data))}
+	}
+	in.Data = in.buf.Mem[:copy(in.buf.Mem, data)]
 }
 
 // Fill appends one read from conn to the input. While it waits for a socket, it holds no buffer.
 func (in *Input) Fill(conn net.Conn) error {
-	if !in.opened {
-		in.open(conn)
-	}
+	in.Open(conn)
 	pool := Small
 	if in.bulk {
 		pool = reads
@@ -110,9 +120,12 @@ func (in *Input) read(conn net.Conn, to []byte) (int, error) {
 	return 0, io.ErrNoProgress
 }
 
-// open finds the socket beneath the connection types of package net. A type that wraps one may read
-// differently.
-func (in *Input) open(conn net.Conn) {
+// Open finds the socket beneath the connection types of package net. A type that wraps one may read
+// differently. The first Fill does it too.
+func (in *Input) Open(conn net.Conn) {
+	if in.opened {
+		return
+	}
 	in.opened = true
 	if !socketsSayWouldBlock {
 		return
@@ -269,9 +282,7 @@ func (in *Input) Drain(limit int) {
 // deadline of conn has passed, net.ErrClosed if conn was closed, io.EOF if peerEnded reports true
 // for the socket. Otherwise, and if conn is not a socket, it returns nil.
 func (in *Input) Ended(conn net.Conn, peerEnded func(fd uintptr) bool) error {
-	if !in.opened {
-		in.open(conn)
-	}
+	in.Open(conn)
 	if in.raw == nil {
 		return nil
 	}

@@ -98,6 +98,19 @@ type Reader struct {
 	ignored int
 }
 
+// State returns a handshake message as far as it was received, and the number of records since the last data
+// that advanced nothing. It shares memory with the Reader.
+func (r *Reader) State() (message []byte, ignored uint8) { return r.message, uint8(r.ignored) }
+
+// Restore sets what State has returned.
+func (r *Reader) Restore(message []byte, ignored uint8) { r.message, r.ignored = message, int(ignored) }
+
+// Forget drops the message, and wipes it.
+func (r *Reader) Forget() {
+	clear(r.message)
+	r.message = nil
+}
+
 // Data records that application data was received.
 func (r *Reader) Data() { r.ignored = 0 }
 

@@ -35,6 +35,9 @@ func SetExporter(state *tls.ConnectionState, export Exporter) { stateExporter.se
 // SetHelloRetry sets state.HelloRetryRequest, if this Go version has the field.
 func SetHelloRetry(state *tls.ConnectionState, retried bool) { stateHelloRetry.set(state, retried) }
 
+// HelloRetry returns the field that SetHelloRetry sets.
+func HelloRetry(state *tls.ConnectionState) bool { return stateHelloRetry.get(state) }
+
 // SetLocalCertificate sets state.LocalCertificate, if this Go version has the field.
 func SetLocalCertificate(state *tls.ConnectionState, chain [][]byte) { stateLocal.set(state, chain) }
 

@@ -56,6 +56,10 @@ var refusedCalls = map[string]refusedCall{
 		_, err := c.ReadFrom(strings.NewReader("text"))
 		return err
 	}},
+	"Detach": {fails: true, do: func(t *testing.T, c *ossl.Conn, _ net.Conn) error {
+		_, err := c.Detach(t.Context())
+		return err
+	}},
 	"CloseWrite": {fails: true, do: func(t *testing.T, c *ossl.Conn, _ net.Conn) error { return c.CloseWrite() }},
 	"VerifyHostname": {fails: true, do: func(t *testing.T, c *ossl.Conn, _ net.Conn) error {
 		return c.VerifyHostname("refused.test")
