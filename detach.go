@@ -17,6 +17,7 @@ import (
 	"unsafe"
 
 	"github.com/ossl-go/ossl/internal/connstate"
+	"github.com/ossl-go/ossl/internal/ktls"
 	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/stdtls"
 )
@@ -64,10 +65,10 @@ func (e *DetachError) Unwrap() error { return e.Err }
 // returns ctx's error, and the connection goes on. If Detach fails after it has interrupted a Read, it closes
 // the connection, since the Read's deadline is lost.
 //
-// Detach returns a [*DetachError], and the connection goes on, if the handshake is not complete, if libssl or
-// the kernel has the records ([RecordPath], [WithKernelTLS]; a TLS 1.3 client with a ClientSessionCache until it
-// has read its first data), in FIPS mode, which doesn't let keys leave the module, in TLS 1.2 without Extended
-// Master Secret, and if the connection has failed.
+// Detach returns a [*DetachError], and the connection goes on, if the handshake is not complete, if libssl has
+// the records ([RecordPath]; a TLS 1.3 client with a ClientSessionCache until it has read its first data), in
+// FIPS mode, which doesn't let keys leave the module, in TLS 1.2 without Extended Master Secret, and if the
+// connection has failed. If the kernel seals ([WithKernelTLS]), it goes on to seal.
 func (c *Conn) Detach(ctx context.Context) (state []byte, err error) {
 	m := &move{decided: make(chan struct{})}
 	switch {
@@ -208,8 +209,8 @@ func (c *Conn) detachable() error {
 		return &DetachError{Reason: "in FIPS mode, keys don't leave the module"}
 	case !own:
 		return &DetachError{Reason: "libssl has the records (RecordPath)"}
-	case s.kernel != nil:
-		return &DetachError{Reason: "the kernel seals the records (WithKernelTLS)"}
+	case s.kernel != nil && !ktls.Shows(s.kernel.raw, c.state.CipherSuite):
+		return &DetachError{Reason: "the kernel seals the records (WithKernelTLS), and doesn't show the key"}
 	case c.exportErr != nil:
 		return &DetachError{Reason: "TLS 1.2 without Extended Master Secret"}
 	case c.out.err != nil:
@@ -266,6 +267,9 @@ func (c *Conn) describe(s *connstate.State) {
 	s.SentRecords, s.SentBytes = uint32(c.out.sizes.records), uint64(c.out.sizes.bytes)
 	s.Input, s.Text, s.Tail = c.in.Data, uint32(o.rest), uint32(o.tail)
 	s.Message, s.Ignored = o.records.State()
+	if k := c.engine.direct.kernel; k != nil {
+		s.Kernel = k.encode()
+	}
 	s.SessionID = c.in.cachedID
 	s.Opened = c.watch.opened.UnixNano()
 	s.ByID = c.watch.resumption == ResumedID
@@ -329,7 +333,10 @@ func (ctx *Context) Attach(conn net.Conn, state []byte) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.goOn(s, ssl)
+	if err := c.goOn(s, ssl); err != nil {
+		c.release()
+		return nil, err
+	}
 	return c, nil
 }
 
@@ -380,13 +387,20 @@ func (c *Conn) recall(s *connstate.State) error {
 }
 
 // goOn opens a Conn, which nobody else knows yet, for use.
-func (c *Conn) goOn(s *connstate.State, ssl *libssl.Conn) {
+func (c *Conn) goOn(s *connstate.State, ssl *libssl.Conn) error {
 	c.engine.begin(ssl, runtime.AddCleanup(c, func(ssl *libssl.Conn) { ssl.Free(false, nil) }, ssl))
 	c.in.Open(c.conn)
+	c.beginRecords(ssl, true)
+	records := RecordStats{Direct: 1}
+	if s.Secrets.Kernel != 0 {
+		if err := c.goOnInKernel(s.Kernel); err != nil {
+			return fmt.Errorf("%w: the kernel seals: %w", ErrBadState, err)
+		}
+		records.Kernel = 1
+	}
 	c.in.Set(s.Input)
 	clear(s.Input)
 	c.in.cachedID = s.SessionID
-	c.beginRecords(ssl, true)
 	o, q := &c.in.direct, &c.engine.queue
 	o.rest, o.tail = int(s.Text), int(s.Tail)
 	o.records.Restore(s.Message, s.Ignored)
@@ -409,13 +423,14 @@ func (c *Conn) goOn(s *connstate.State, ssl *libssl.Conn) {
 	}
 	c.watch.counting().count(func(t *counters) {
 		t.opened++
-		t.records.add(RecordStats{Direct: 1})
+		t.records.add(records)
 	})
 	c.watch.ends.Store(handshakeReported)
 	c.complete.Store(true)
 	if s.Held && len(s.Output) > 0 {
 		c.watchSilence()
 	}
+	return nil
 }
 
 // attached are the states that this process has attached.

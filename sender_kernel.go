@@ -3,15 +3,18 @@ package ossl
 import (
 	"crypto/tls"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"slices"
 	"syscall"
 	"time"
 
+	"github.com/ossl-go/ossl/internal/connstate"
 	"github.com/ossl-go/ossl/internal/ktls"
 	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/record"
+	"github.com/ossl-go/ossl/internal/wire"
 )
 
 // With kernel TLS the kernel seals the records that a connection sends: after the takeover from
@@ -155,6 +158,52 @@ func (k *kernelSender) giveKey() (took bool, err error) {
 		k.budget = recordsPerKey - int64(binary.BigEndian.Uint64(key.Seq[:]))
 	}
 	return took, err
+}
+
+// encode returns the messages as connstate.State has them. The engine is locked.
+func (k *kernelSender) encode() (b []byte) {
+	for _, m := range k.messages {
+		b = append(b, m.contentType, 0, byte(len(m.text)))
+		if m.update {
+			b[len(b)-2] = 1
+		}
+		b = append(b, m.text...)
+	}
+	return b
+}
+
+// goOnInKernel makes the kernel's sender of a connection that was attached, for whose socket the kernel seals. It
+// checks that the kernel has the connection's key. Nobody else knows the connection yet.
+func (c *Conn) goOnInKernel(messages []byte) error {
+	s := &c.engine.direct
+	tcp, ok := c.conn.(*net.TCPConn)
+	if !ok {
+		return errors.New("the underlying connection is no *net.TCPConn")
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return err
+	}
+	key := new(libssl.KernelKey)
+	defer func() { *key = libssl.KernelKey{} }()
+	if !s.side.KernelKey(key) {
+		return errors.New("the sending key is gone")
+	}
+	sealed, err := ktls.Sealed(raw, key)
+	if err != nil {
+		return err
+	}
+	s.side.KernelSeals()
+	k := &kernelSender{sealer: s, tcp: tcp, raw: raw, budget: recordsPerKey - int64(min(sealed, recordsPerKey))}
+	for r := (wire.Reader{Rest: messages}); len(r.Rest) > 0; {
+		m := kernelMessage{contentType: uint8(r.Number(1)), update: r.Number(1) == 1, text: r.Vector(1)}
+		if r.Failed {
+			return connstate.ErrDamaged
+		}
+		k.messages = append(k.messages, m)
+	}
+	s.kernel, c.out.sender, c.out.kernelAsked = k, k, true
+	return nil
 }
 
 // takeMessages empties the queue. The engine is locked.

@@ -64,6 +64,9 @@ type State struct {
 	Message    []byte // a handshake message, as far as it was received
 	Ignored    uint8  // records since the last data that advanced nothing
 	Output     []byte // sealed and not sent
+	// Kernel are the messages that the kernel seals next, if it seals: of each the content type, 1 if the next
+	// key follows or 0, and the text after its length, a byte.
+	Kernel []byte
 
 	// Shared parts: DER certificates, and the rest of the ConnectionState.
 	Peer     [][]byte
@@ -75,7 +78,7 @@ type State struct {
 
 const (
 	headerLen  = len(magic) + 2 + 3 // and the core's length
-	secretsLen = 2 + 2 + 3*48 + 64 + 3*8
+	secretsLen = 2 + 3 + 3*48 + 64 + 3*8
 	macLen     = sha256.Size
 )
 
@@ -86,7 +89,7 @@ func (s *State) bools() []*bool {
 
 // texts returns the fields of at most 65,535 bytes, and long those of at most 2^24-1.
 func (s *State) texts() []*[]byte {
-	return []*[]byte{&s.Protocol, &s.ServerName, &s.Unique, &s.PSKIdentity, &s.SessionID}
+	return []*[]byte{&s.Protocol, &s.ServerName, &s.Unique, &s.PSKIdentity, &s.SessionID, &s.Kernel}
 }
 
 func (s *State) long() []*[]byte { return []*[]byte{&s.Input, &s.Message, &s.Output} }
@@ -130,7 +133,7 @@ func appendLen(b []byte, n int) []byte { return append(b, byte(n>>16), byte(n>>8
 
 func appendSecrets(b []byte, s *libssl.Secrets) []byte {
 	b = binary.BigEndian.AppendUint16(b, s.Suite)
-	b = append(b, s.Server, s.Sides)
+	b = append(b, s.Server, s.Sides, s.Kernel)
 	for _, secret := range [][]byte{s.Read[:], s.Write[:], s.Exporter[:], s.Randoms[:]} {
 		b = append(b, secret...)
 	}
@@ -282,7 +285,7 @@ func Decode(b []byte) (*State, error) {
 func copyOf(b []byte) []byte { return append([]byte(nil), b...) }
 
 func readSecrets(r *wire.Reader, s *libssl.Secrets) {
-	s.Suite, s.Server, s.Sides = uint16(r.Number(2)), uint8(r.Number(1)), uint8(r.Number(1))
+	s.Suite, s.Server, s.Sides, s.Kernel = uint16(r.Number(2)), uint8(r.Number(1)), uint8(r.Number(1)), uint8(r.Number(1))
 	for _, secret := range [][]byte{s.Read[:], s.Write[:], s.Exporter[:], s.Randoms[:]} {
 		copy(secret, r.Bytes(len(secret)))
 	}

@@ -17,13 +17,13 @@ func full(t testing.TB) *connstate.State {
 	t.Helper()
 	s := &connstate.State{Number: 1 << 63, Opened: -5, SentRecords: 7, SentBytes: 1 << 40, Text: 3, Tail: 2, Ignored: 9,
 		Version: 0x0304, Suite: 0x1301, Group: 29, Client: true, Held: true, HelloRetry: true}
-	s.Secrets = libssl.Secrets{Suite: 0x1301, Server: 1, Sides: 3, ReadSeq: 1<<64 - 1, WriteSeq: 2, Nonce: 1<<63 + 1}
+	s.Secrets = libssl.Secrets{Suite: 0x1301, Server: 1, Sides: 3, Kernel: 1, ReadSeq: 1<<64 - 1, WriteSeq: 2, Nonce: 1<<63 + 1}
 	for _, b := range [][]byte{s.Process[:], s.Secrets.Read[:], s.Secrets.Write[:], s.Secrets.Exporter[:], s.Secrets.Randoms[:]} {
 		if _, err := rand.Read(b); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for i, text := range []*[]byte{&s.Protocol, &s.ServerName, &s.Unique, &s.PSKIdentity, &s.SessionID, &s.Message, &s.Output, &s.OCSP} {
+	for i, text := range []*[]byte{&s.Protocol, &s.ServerName, &s.Unique, &s.PSKIdentity, &s.SessionID, &s.Kernel, &s.Message, &s.Output, &s.OCSP} {
 		*text = bytes.Repeat([]byte{byte(i + 1)}, i+1)
 	}
 	s.Input = []byte("texttail and more")

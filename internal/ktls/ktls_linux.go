@@ -4,6 +4,7 @@ package ktls
 
 import (
 	"bytes"
+	"crypto/subtle"
 	"crypto/tls"
 	"encoding/binary"
 	"errors"
@@ -110,18 +111,19 @@ func Begin(raw syscall.RawConn, version uint16) bool {
 	return version != tls.VersionTLS13 || canRekey()
 }
 
-// SetKey gives a socket its sending key: struct tls12_crypto_info_…. It reports whether the socket
-// took it. After an error it is unknown whether the kernel has the key, and nothing more may be
-// sealed or sent.
-func SetKey(raw syscall.RawConn, key *libssl.KernelKey) (took bool, err error) {
+// Lengths in the kernel's description of a key.
+const infoHeader, salt, seqLen = 4, 4, 8
+
+// infoOf returns the kernel's description of a key, struct tls12_crypto_info_…, or nil if it has none for the
+// suite.
+func infoOf(key *libssl.KernelKey) []byte {
 	cipher, ok := ciphers[key.Suite]
 	if !ok {
-		return false, nil
+		return nil
 	}
 	info := make([]byte, 0, 64)
 	info = binary.NativeEndian.AppendUint16(info, tls.VersionTLS12+uint16(key.TLS13))
 	info = binary.NativeEndian.AppendUint16(info, cipher)
-	const salt = 4
 	if cipher == tlsChaCha20Poly1305 {
 		info = append(info, key.IV[:]...)
 		info = append(info, key.Key[:key.KeyLen]...)
@@ -131,6 +133,17 @@ func SetKey(raw syscall.RawConn, key *libssl.KernelKey) (took bool, err error) {
 		info = append(info, key.IV[:salt]...)
 	}
 	info = append(info, key.Seq[:]...)
+	return info
+}
+
+// SetKey gives a socket its sending key: struct tls12_crypto_info_…. It reports whether the socket
+// took it. After an error it is unknown whether the kernel has the key, and nothing more may be
+// sealed or sent.
+func SetKey(raw syscall.RawConn, key *libssl.KernelKey) (took bool, err error) {
+	info := infoOf(key)
+	if info == nil {
+		return false, nil
+	}
 	defer clear(info)
 	var errno syscall.Errno
 	controlErr := raw.Control(func(fd uintptr) {
@@ -145,6 +158,62 @@ func SetKey(raw syscall.RawConn, key *libssl.KernelKey) (took bool, err error) {
 		return false, fmt.Errorf("ossl: the kernel took a key and doesn't show it: %w", err)
 	}
 	return controlErr == nil && errno == 0, nil
+}
+
+// Shows reports whether the kernel shows a socket's sending key of a suite.
+func Shows(raw syscall.RawConn, suite uint16) bool {
+	key := libssl.KernelKey{Suite: suite, KeyLen: 32}
+	if ciphers[suite] == tlsAESGCM128 {
+		key.KeyLen = 16
+	}
+	got, err := current(raw, infoOf(&key))
+	clear(got)
+	return err == nil
+}
+
+// Sealed returns the number of records that the kernel has sealed with a socket's key. It is an error if that is
+// not key.
+func Sealed(raw syscall.RawConn, key *libssl.KernelKey) (n uint64, err error) {
+	want := infoOf(key)
+	defer clear(want)
+	got, err := current(raw, want)
+	if err != nil {
+		return 0, err
+	}
+	defer clear(got)
+	n = binary.BigEndian.Uint64(got[len(got)-seqLen:])
+	if key.TLS13 == 0 && ciphers[key.Suite] != tlsChaCha20Poly1305 { // the kernel counts in the explicit nonce
+		clear(want[infoHeader : infoHeader+8])
+		clear(got[infoHeader : infoHeader+8])
+	}
+	if subtle.ConstantTimeCompare(want[:len(want)-seqLen], got[:len(got)-seqLen]) != 1 {
+		return 0, errors.New("the socket has another key")
+	}
+	return n, nil
+}
+
+// current returns the kernel's description of a socket's sending key, in the form of like, which may be nil.
+func current(raw syscall.RawConn, like []byte) ([]byte, error) {
+	if like == nil {
+		return nil, errors.ErrUnsupported
+	}
+	info := make([]byte, len(like))
+	size := uint32(len(info))
+	var errno syscall.Errno
+	err := raw.Control(func(fd uintptr) {
+		_, _, errno = syscall.Syscall6(syscall.SYS_GETSOCKOPT, fd, solTLS, tlsTX, uintptr(unsafe.Pointer(&info[0])),
+			uintptr(unsafe.Pointer(&size)), 0)
+	})
+	runtime.KeepAlive(info)
+	switch {
+	case err != nil:
+		return nil, err
+	case errno != 0:
+		return nil, os.NewSyscallError("getsockopt", errno)
+	case int(size) != len(info):
+		return nil, errors.ErrUnsupported
+	}
+	return info, nil
 }
 
 // Send sends text as a record of a content type: sendmsg(2) with TLS_SET_RECORD_TYPE. First the

@@ -19,3 +19,9 @@ func SetKey(syscall.RawConn, *libssl.KernelKey) (bool, error) { return false, ni
 
 // Send fails.
 func Send(syscall.RawConn, uint8, []byte) error { return errors.ErrUnsupported }
+
+// Shows reports false.
+func Shows(syscall.RawConn, uint16) bool { return false }
+
+// Sealed fails.
+func Sealed(syscall.RawConn, *libssl.KernelKey) (uint64, error) { return 0, errors.ErrUnsupported }

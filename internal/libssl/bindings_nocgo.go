@@ -7,7 +7,7 @@ package libssl
 import "unsafe"
 
 // sourceHash is the SHA-256 hash of the C sources and of bindings_cgo.go.
-const sourceHash = "eee5624a9cfbd4045703df0b8c460ef662db5389922b622a43fb08fa646a6508"
+const sourceHash = "db0c34d1ef57eb4f2b34daf16a2d5398f6755561ee0be057e8d8462eca3eaa7e"
 
 const (
 	c_OSSL_DROPPED_BEHIND    = 0x62
@@ -251,6 +251,7 @@ type c_ossl_secrets struct {
 	suite     c_uint16_t
 	server    c_uint8_t
 	sides     c_uint8_t
+	kernel    c_uint8_t
 	read      [48]c_uint8_t
 	write     [48]c_uint8_t
 	exporter  [48]c_uint8_t

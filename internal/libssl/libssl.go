@@ -107,6 +107,7 @@ type Secrets struct {
 	Suite                    uint16
 	Server                   uint8 // 1 or 0
 	Sides                    uint8 // those that can be used: ReadSide is 1, WriteSide 2
+	Kernel                   uint8 // 1 if the kernel seals: then the connection never does
 	Read, Write, Exporter    [48]byte
 	Randoms                  [64]byte
 	ReadSeq, WriteSeq, Nonce uint64

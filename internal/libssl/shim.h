@@ -560,19 +560,21 @@ void ossl_conn_miss(ossl_conn *conn, int sent, uint8_t n);
 typedef struct {
 	uint16_t suite;
 	uint8_t server, sides; /* sides: those that can be used, OSSL_READ | OSSL_WRITE */
+	uint8_t kernel; /* the kernel seals, and counts: write_seq and nonce are 0 */
 	uint8_t read[48], write[48], exporter[48], randoms[64];
 	uint64_t read_seq, write_seq, nonce;
 } ossl_secrets;
 
 /*
  * Copies the state of a connection that was taken over, whose sides are both unused in the meantime. Returns
- * 1, or 0 if it can't go on elsewhere: a side has failed, or the kernel seals. In TLS 1.2, the connection must
- * have Extended Master Secret. secrets: filled; the caller wipes it.
+ * 1, or 0 if it can't go on elsewhere: a side has failed. In TLS 1.2, the connection must have Extended Master
+ * Secret. secrets: filled; the caller wipes it.
  */
 int ossl_conn_secrets(const ossl_conn *conn, ossl_secrets *secrets);
 /*
  * Makes an established connection, which was taken over, from its state. Returns give, or NULL with errors; without
- * errors if ctx has not the suite. secrets: borrow.
+ * errors if ctx has not the suite. If the kernel seals, the connection never does: ossl_conn_kernel_key returns
+ * the key, to be compared with the kernel's, and ossl_conn_kernel_seals must follow. secrets: borrow.
  */
 ossl_conn *ossl_conn_of_secrets(ossl_ctx *ctx, const ossl_secrets *secrets, unsigned long *errors);
 

@@ -440,11 +440,12 @@ int ossl_conn_secrets(const ossl_conn *pub, ossl_secrets *to)
 	const suite *s = c->write.suite;
 
 	memset(to, 0, sizeof *to);
-	if (c->ssl || !s || c->sides != (OSSL_READ | OSSL_WRITE) || c->read.dead || c->write.dead || c->write.exported != KEY_HERE)
+	if (c->ssl || !s || c->sides != (OSSL_READ | OSSL_WRITE) || c->read.dead || c->write.dead || c->write.exported == KEY_NEXT)
 		return 0;
 	to->suite = s->id;
 	to->server = c->server;
 	to->sides = OSSL_READ | OSSL_WRITE;
+	to->kernel = c->write.exported == KEY_EXPORTED;
 	if (s->tls13) {
 		memcpy(to->read, c->read.secret, MAX_SECRET);
 		memcpy(to->write, c->write.secret, MAX_SECRET);
@@ -452,8 +453,10 @@ int ossl_conn_secrets(const ossl_conn *pub, ossl_secrets *to)
 	memcpy(to->exporter, c->exporter, MAX_SECRET);
 	memcpy(to->randoms, c->randoms, sizeof c->randoms);
 	to->read_seq = c->read.seq;
-	to->write_seq = c->write.seq;
-	to->nonce = c->write.nonce;
+	if (!to->kernel) {
+		to->write_seq = c->write.seq;
+		to->nonce = c->write.nonce;
+	}
 	return 1;
 }
 
@@ -490,6 +493,8 @@ ossl_conn *ossl_conn_of_secrets(ossl_ctx *ctx, const ossl_secrets *from, unsigne
 	c->read.seq = from->read_seq;
 	c->write.seq = from->write_seq;
 	c->write.nonce = from->nonce;
+	if (from->kernel)
+		c->write.exported = KEY_NEXT;
 	c->read.dead = !(from->sides & OSSL_READ);
 	c->write.dead = !(from->sides & OSSL_WRITE);
 	if (!ok) {
