@@ -31,7 +31,10 @@ import (
 // needDetach skips the test where connections can't be detached.
 func needDetach(t testing.TB) {
 	t.Helper()
-	if ossltest.RecordsByLibssl() {
+	switch {
+	case ossltest.InFIPS:
+		t.Skipf("OpenSSL %s: FIPS mode refuses to let keys leave the module", ossltest.Version())
+	case ossltest.RecordsByLibssl():
 		t.Skip("OSSL_RECORDS=libssl: libssl has the records")
 	}
 }
@@ -517,6 +520,30 @@ func TestAttachRefused(t *testing.T) {
 	}
 	say(t, next, peer, "it goes on")
 	next.Close()
+}
+
+// TestFIPSDetach: keys neither leave the module nor come from outside of it.
+func TestFIPSDetach(t *testing.T) {
+	ossltest.NeedFIPS(t)
+	ctx := ossltest.FIPSServer(t)
+	a, b := tlstest.Loopback()
+	c, peer := ctx.Server(b), tls.Client(a, tlstest.ClientConfig())
+	defer c.Close()
+	defer peer.Close()
+	tlstest.Shake(t, peer, c)
+	var refused *ossl.DetachError
+	if _, err := c.Detach(context.Background()); !errors.As(err, &refused) || !strings.Contains(refused.Reason, "FIPS") {
+		t.Errorf("Detach: %v", err)
+	}
+	say(t, c, peer, "it goes on")
+	state, err := new(connstate.State).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config *ossl.ConfigError
+	if _, err := ctx.Attach(b, state); !errors.As(err, &config) || !strings.Contains(config.Reason, "FIPS") {
+		t.Errorf("Attach: %v", err)
+	}
 }
 
 // TestUsedStates: each number is used once, in any order, and numbers in a row take one span.

@@ -7,7 +7,7 @@ package libssl
 import "unsafe"
 
 // sourceHash is the SHA-256 hash of the C sources and of bindings_cgo.go.
-const sourceHash = "db0c34d1ef57eb4f2b34daf16a2d5398f6755561ee0be057e8d8462eca3eaa7e"
+const sourceHash = "104644738be75a0e17461416ececeb3ea9b706c26e16c4b7ecaf9345474968be"
 
 const (
 	c_OSSL_DROPPED_BEHIND    = 0x62

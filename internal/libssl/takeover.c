@@ -22,6 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "faults.h" /* behind the declarations of the functions that it replaces */
+
 static int nibble(char ch)
 {
 	if (ch >= '0' && ch <= '9')
@@ -470,9 +472,9 @@ ossl_conn *ossl_conn_of_secrets(ossl_ctx *ctx, const ossl_secrets *from, unsigne
 	memset(errors, 0, OSSL_MAX_ERRORS * sizeof *errors);
 	if (!s)
 		return NULL;
-	c = new_zeros(sizeof *c);
+	c = calloc(1, sizeof *c);
 	if (!c) {
-		ossl_drain_errors(errors);
+		errors[0] = memory_error();
 		return NULL;
 	}
 	c->ctx = ctx;

@@ -13,6 +13,7 @@ import (
 	"net"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/ossl-go/ossl"
@@ -107,6 +108,47 @@ func moving(name string, config, peer *tls.Config, opts ...ossl.Option) scenario
 		}
 		return try, func(attempt) attempt { return try() }
 	}}
+}
+
+// attach returns the scenario of a connection that is moved. A state whose Attach has failed may be used again.
+func attach(name string, config, peer *tls.Config) scenario {
+	return scenario{name, false, func(t *testing.T) (func() attempt, func(attempt) attempt) {
+		ctx, err := ossl.NewContext(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		try := func() attempt {
+			return connect(func(c net.Conn) conn { return tls.Client(c, peer) },
+				func(c net.Conn) conn { return &attached{ctx: ctx, Conn: ctx.Server(c)} }, "server")
+		}
+		return try, func(attempt) attempt { return try() }
+	}}
+}
+
+// An attached is a connection that is moved after its handshake.
+type attached struct {
+	ctx *ossl.Context
+	*ossl.Conn
+}
+
+func (a *attached) Handshake() error {
+	if err := a.Conn.Handshake(); err != nil {
+		return err
+	}
+	state, err := a.Conn.Detach(context.Background())
+	if err != nil {
+		return err
+	}
+	next, err := a.ctx.Attach(a.Conn.NetConn(), state)
+	if errors.Is(err, syscall.ENOMEM) {
+		next, err = a.ctx.Attach(a.Conn.NetConn(), state)
+	}
+	if err != nil {
+		_ = a.Conn.NetConn().Close()
+		return err
+	}
+	a.Conn = next
+	return nil
 }
 
 // psk returns the scenario of connections with a pre-shared key, both ends of which are ours. Either may use a
@@ -306,6 +348,8 @@ func scenarios() []scenario {
 		server("server", false, sc(alpn), cc(alpn)),
 		moving("server, other threads", sc(mutual), cc(with)),
 		server("server, TLS 1.2", false, sc(), cc(old)),
+		attach("server, attached", sc(), cc()),
+		attach("server, attached, TLS 1.2", sc(old), cc()),
 		server("server, libssl's records", false, sc(), cc(), byLibssl),
 		server("server, mutual", false, sc(mutual), cc(with)),
 		server("server, crypto.Signer", false, sc(asks), cc()),
