@@ -148,10 +148,11 @@ var (
 	namesVersion = regexp.MustCompile(`(?i)\b(openssl|libssl|libcrypto)[ -]?\d+(\.\d+)+|(^|[^.\d])(1\.1\.1|[34]\.\d+)\b`)
 	namesMusl    = regexp.MustCompile(`\bmusl\b`)
 	namesTool    = regexp.MustCompile(`(?i)\b(` + tools + `)\b.*\b(not installed|not found|missing)\b`)
+	namesNetwork = regexp.MustCompile(`\bno network namespace can be made\b`)
 )
 
 // explained reports whether a reason to skip names an OpenSSL or Go version, the C library musl, a
-// way of running that other rows don't have, a missing tool, or the step that runs the test. A test
+// way of running that other rows don't have, a missing tool or namespace, or the step that runs the test. A test
 // with another reason runs on no machine, or is skipped on this one because of a mistake.
 func explained(reason string) bool {
 	return namesVersion.MatchString(reason) || namesMusl.MatchString(reason) || namesMode.MatchString(reason) || elsewhere(reason)
@@ -160,7 +161,8 @@ func explained(reason string) bool {
 // elsewhere reports whether a reason to skip concerns this machine or another step: the test runs
 // in that step, or may run on another machine with any OpenSSL.
 func elsewhere(reason string) bool {
-	return namesGo.MatchString(reason) || namesTool.MatchString(reason) || namesStep.MatchString(reason)
+	return namesGo.MatchString(reason) || namesTool.MatchString(reason) || namesNetwork.MatchString(reason) ||
+		namesStep.MatchString(reason)
 }
 
 // ranSomewhere returns the tests that a row did not skip, or that run elsewhere.

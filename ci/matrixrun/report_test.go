@@ -79,6 +79,7 @@ func TestExplained(t *testing.T) {
 		{"OSSL_RECORDS=libssl: nothing is taken over", true},
 		{"OSSL_FIPS=require: there is nothing outside of FIPS mode", true},
 		{"node is not installed", true},
+		{"no network namespace can be made, as only root can, outside of most containers: unshare: operation not permitted", true},
 		{"cc, or what CC names, is not installed", true},
 		{"redis-server is not installed: ci/redis installs it", true},
 		{"takes long: ci/redis runs it, with -failures", true},

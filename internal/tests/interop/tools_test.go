@@ -172,7 +172,6 @@ func gnutlsPriority(version uint16) string {
 	return "NORMAL:-VERS-ALL:+VERS-TLS1.2"
 }
 
-// gnutls-serv is left out: it can't be kept to 127.0.0.1.
 func TestInteropGnuTLSClient(t *testing.T) {
 	path, f := tlstest.Tool(t, "gnutls-cli"), tlstest.WriteFiles(t)
 	interopCases(t, func(t *testing.T, version uint16, mutual bool) {

@@ -180,7 +180,6 @@ func gnutlsPriority(version uint16, without bool) string {
 	return priority
 }
 
-// gnutls-serv is left out: it can't be kept to 127.0.0.1.
 func TestInteropGnuTLSClient(t *testing.T) {
 	path := tlstest.Tool(t, "gnutls-cli")
 	forExchanges(t, func(t *testing.T, version uint16, without bool, opts []ossl.Option) {
@@ -193,8 +192,8 @@ func TestInteropGnuTLSClient(t *testing.T) {
 	})
 }
 
-// TestInteropMbedTLSClient is about suites of small devices: TLS 1.2.
-func TestInteropMbedTLSClient(t *testing.T) {
+// forMbedTLS is about suites of small devices: TLS 1.2.
+func forMbedTLS(t *testing.T, test func(t *testing.T, program, suite string, opts []ossl.Option)) {
 	program := compile(t, "mbedtls", "mbedtls/ssl.h", "libmbedtls-dev", "-lmbedtls", "-lmbedcrypto")
 	for _, suite := range []string{
 		"TLS-ECDHE-PSK-WITH-CHACHA20-POLY1305-SHA256", "TLS-ECDHE-PSK-WITH-AES-128-CBC-SHA256",
@@ -210,22 +209,51 @@ func TestInteropMbedTLSClient(t *testing.T) {
 			if strings.HasSuffix(suite, "CCM-8") { // 64 bits, from OpenSSL 3.2 on
 				opts = append(opts, ossl.WithSecurityLevel(0), ossl.WithoutHostPolicy())
 			}
-			port, done := serveLine(t, tls.VersionTLS12, opts...)
-			runClient(t, done, tlstest.Child(t, program, port, suite, identity, hexKey))
+			test(t, program, suite, opts)
 		})
 	}
 }
 
-func TestInteropWolfSSLClient(t *testing.T) {
+func TestInteropMbedTLSClient(t *testing.T) {
+	forMbedTLS(t, func(t *testing.T, program, suite string, opts []ossl.Option) {
+		port, done := serveLine(t, tls.VersionTLS12, opts...)
+		runClient(t, done, tlstest.Child(t, program, "client", port, suite, identity, hexKey))
+	})
+}
+
+func TestInteropMbedTLSServer(t *testing.T) {
+	forMbedTLS(t, func(t *testing.T, program, suite string, opts []ossl.Option) {
+		port := tlstest.ServeTool(t, tlstest.Child(t, program, "server", "0", suite, identity, hexKey), "PORT ")
+		state := dialLine(t, "127.0.0.1:"+port, tls.VersionTLS12, line, opts...)
+		if (state.CurveID != 0) != strings.Contains(suite, "ECDHE") {
+			t.Errorf("group %v", state.CurveID)
+		}
+	})
+}
+
+func forWolfSSL(t *testing.T, test func(t *testing.T, program, name string, version uint16)) {
 	program := compile(t, "wolfssl", "wolfssl/ssl.h", "libwolfssl-dev", "-lwolfssl")
 	for version, name := range map[uint16]string{tls.VersionTLS12: "1.2", tls.VersionTLS13: "1.3"} {
-		t.Run(name, func(t *testing.T) {
-			config := only(version)
-			config.CurvePreferences = []tls.CurveID{tls.CurveP256} // wolfSSL 5.5 offers X25519 and refuses it with ECDHE_PSK
-			port, done := serveLineOf(t, config)
-			runClient(t, done, tlstest.Child(t, program, port, name, identity, hexKey))
-		})
+		t.Run(name, func(t *testing.T) { test(t, program, name, version) })
 	}
+}
+
+func TestInteropWolfSSLClient(t *testing.T) {
+	forWolfSSL(t, func(t *testing.T, program, name string, version uint16) {
+		config := only(version)
+		config.CurvePreferences = []tls.CurveID{tls.CurveP256} // wolfSSL 5.5 offers X25519 and refuses it with ECDHE_PSK
+		port, done := serveLineOf(t, config)
+		runClient(t, done, tlstest.Child(t, program, "client", port, name, identity, hexKey))
+	})
+}
+
+func TestInteropWolfSSLServer(t *testing.T) {
+	forWolfSSL(t, func(t *testing.T, program, name string, version uint16) {
+		port := tlstest.ServeTool(t, tlstest.Child(t, program, "server", "0", name, identity, hexKey), "PORT ")
+		if state := dialLine(t, "127.0.0.1:"+port, version, line); state.CurveID == 0 {
+			t.Error("no key exchange")
+		}
+	})
 }
 
 // compile makes the program of a file in testdata.
