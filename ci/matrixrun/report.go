@@ -152,8 +152,9 @@ var (
 )
 
 // explained reports whether a reason to skip names an OpenSSL or Go version, the C library musl, a
-// way of running that other rows don't have, a missing tool or namespace, or the step that runs the test. A test
-// with another reason runs on no machine, or is skipped on this one because of a mistake.
+// way of running that other rows don't have, a missing tool or namespace, or the step that runs the
+// test. A test with another reason runs on no machine, or is skipped on this one because of a
+// mistake.
 func explained(reason string) bool {
 	return namesVersion.MatchString(reason) || namesMusl.MatchString(reason) || namesMode.MatchString(reason) || elsewhere(reason)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -57,7 +58,14 @@ func newContext(s *settings, seen *seen) (*ossl.Context, error) {
 	if err := setCredentials(s, config, seen); err != nil {
 		return nil, err
 	}
-	opts = append(opts, seen.store.configure(s, config)...)
+	psk, err := setPSK(s, config)
+	if err != nil {
+		return nil, err
+	}
+	opts = append(opts, psk...)
+	if !s.pskAlone(config) {
+		opts = append(opts, seen.store.configure(s, config)...)
+	}
 	if seen.peer != nil {
 		config.KeyLogWriter = &seen.peer.log
 	}
@@ -123,6 +131,42 @@ func setSuites(s *settings, config *tls.Config) error {
 		}
 	}
 	return nil
+}
+
+// setPSK sets the pre-shared key. BoringSSL has them in TLS 1.2 alone.
+func setPSK(s *settings, config *tls.Config) ([]ossl.Option, error) {
+	switch {
+	case s.psk == "":
+		return nil, nil
+	case len(s.psk) < 16:
+		return nil, unimplemented("-psk of fewer than 16 bytes")
+	case s.pskIdentity == "":
+		return nil, unimplemented("-psk without -psk-identity")
+	case s.resumeCount > 0:
+		return nil, unimplemented("-psk with -resume-count")
+	}
+	psk := &ossl.PSK{Identity: []byte(s.pskIdentity), Key: []byte(s.psk)}
+	opts := []ossl.Option{ossl.WithInsecurePSKWithoutDHE()}
+	if s.server {
+		opts = append(opts, ossl.WithPSKLookup(func(_ context.Context, identity []byte) (*ossl.PSK, error) {
+			if string(identity) != s.pskIdentity {
+				return nil, nil
+			}
+			return psk, nil
+		}))
+	} else {
+		opts = append(opts, ossl.WithPSK(func(context.Context, string) (*ossl.PSK, error) { return psk, nil }))
+	}
+	if s.pskAlone(config) {
+		config.CipherSuites = nil
+		return opts, nil
+	}
+	return append(opts, ossl.WithPSKOrCertificate()), nil
+}
+
+// pskAlone reports whether a server has a pre-shared key and no certificate.
+func (s *settings) pskAlone(config *tls.Config) bool {
+	return s.server && s.psk != "" && len(config.Certificates) == 0 && config.GetCertificate == nil
 }
 
 func setALPN(s *settings, config *tls.Config) (err error) {

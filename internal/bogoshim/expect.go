@@ -23,11 +23,14 @@ type seen struct {
 func check(s *settings, c *ossl.Conn, seen *seen) error {
 	state := c.ConnectionState()
 	for _, expect := range []func(*settings, *tls.ConnectionState) error{
-		expectNames, expectParameters, expectHelloRetry, expectCertificates,
+		expectNames, expectParameters, expectHelloRetry,
 	} {
 		if err := expect(s, &state); err != nil {
 			return err
 		}
+	}
+	if err := expectPeer(s, &state, string(c.PSKIdentity())); err != nil {
+		return err
 	}
 	if err := checkSession(s, &state, seen); err != nil {
 		return err
@@ -90,6 +93,19 @@ func expectHelloRetry(s *settings, state *tls.ConnectionState) error {
 	}
 	if field.Bool() != s.expectHRR {
 		return fmt.Errorf("HelloRetryRequest is %v", field.Bool())
+	}
+	return nil
+}
+
+// expectPeer checks by what the peer has authenticated itself.
+func expectPeer(s *settings, state *tls.ConnectionState, identity string) error {
+	switch {
+	case identity == "":
+		return expectCertificates(s, state)
+	case identity != s.pskIdentity:
+		return fmt.Errorf("bogoshim: the pre-shared key is %q, not %q", identity, s.pskIdentity)
+	case len(state.PeerCertificates) > 0:
+		return errors.New("bogoshim: a certificate with a pre-shared key")
 	}
 	return nil
 }

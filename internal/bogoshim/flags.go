@@ -27,6 +27,7 @@ type settings struct {
 	trustCert, hostName    string
 	credentials            []*credential // -new-x509-credential
 	credential             credential    // the one without that flag
+	psk, pskIdentity       string
 	noTicket               bool
 	verifyPeer             bool
 	requireAnyClientCert   bool
@@ -133,6 +134,8 @@ var flags = map[string]func(s *settings, next func() string) error{
 	"-signing-prefs":                  list(func(s *settings) *[]uint16 { return &s.current().signingPrefs }),
 	"-ocsp-response":                  bytesOf(func(s *settings) *[]byte { return &s.current().ocspResponse }),
 	"-signed-cert-timestamps":         bytesOf(func(s *settings) *[]byte { return &s.current().scts }),
+	"-psk":                            text(func(s *settings) *string { return &s.psk }),
+	"-psk-identity":                   text(func(s *settings) *string { return &s.pskIdentity }),
 	"-no-ticket":                      boolean(func(s *settings) *bool { return &s.noTicket }),
 	"-verify-peer":                    boolean(func(s *settings) *bool { return &s.verifyPeer }),
 	"-require-any-client-certificate": boolean(func(s *settings) *bool { return &s.requireAnyClientCert }),

@@ -8,9 +8,10 @@ import (
 	"unsafe"
 )
 
-// OwnNetwork moves the test's goroutine, and the programs that it starts, into a network namespace of their own, which
-// has a loopback interface alone: for servers that can't be kept to 127.0.0.1. Other goroutines stay outside, those of the
-// test among them. It skips the test if there can be no such namespace.
+// OwnNetwork moves the test's goroutine, and the programs that it starts, into a network namespace
+// of their own, which has a loopback interface alone: for servers that can't be kept to 127.0.0.1.
+// Other goroutines stay outside, those of the test among them. It skips the test if there can be no
+// such namespace.
 func OwnNetwork(t *testing.T) {
 	t.Helper()
 	runtime.LockOSThread() // for good: the thread ends with the goroutine
