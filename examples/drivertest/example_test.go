@@ -14,6 +14,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/lib/pq"
 	"github.com/nats-io/nats.go"
+	"mellium.im/sasl"
+	"mellium.im/xmpp"
+	"mellium.im/xmpp/jid"
 
 	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/dbtls"
@@ -100,4 +103,17 @@ func Example_ldap() {
 	conn.Start()
 	defer conn.Close()
 	fmt.Println(conn.Bind("cn=app,dc=example,dc=org", "secret"))
+}
+
+func Example_xmpp() {
+	tlsContext := must(ossl.NewContext(&tls.Config{ServerName: "example.org", NextProtos: []string{"xmpp-client"}}))
+	conn := must(tlsContext.Dial("tcp", "xmpp.example.org:5223"))
+	defer conn.Close()
+	address := jid.MustParse("app@example.org")
+	features := []xmpp.StreamFeature{xmpp.SASL("", "secret", sasl.ScramSha256Plus), xmpp.BindResource()}
+	session := must(xmpp.NewSession(context.Background(), address.Domain(), address, conn, xmpp.Secure,
+		xmpp.NewNegotiator(func(*xmpp.Session, *xmpp.StreamConfig) xmpp.StreamConfig {
+			return xmpp.StreamConfig{Features: features}
+		})))
+	fmt.Println(session.LocalAddr())
 }
