@@ -448,12 +448,12 @@ func (s *Sender) sendState(ctx context.Context, id uint32, conn *ossl.Conn, data
 }
 
 // detachTimeout bounds the time for which a connection whose Write waits for its peer keeps others from
-// being sent.
-const detachTimeout = 50 * time.Millisecond
+// being sent. It is long enough for a Read that Detach interrupts, after which there is no way back.
+const detachTimeout = 500 * time.Millisecond
 
 // detach detaches a connection, and takes a place of s.unacked for it.
 func (s *Sender) detach(ctx context.Context, conn *ossl.Conn) (state []byte, err error) {
-	for pause := detachTimeout; ; pause = min(2*pause, time.Second) {
+	for pause := detachTimeout / 4; ; pause = min(2*pause, 4*detachTimeout) {
 		if err := enter(ctx, s.unacked, s.failed); err != nil {
 			return nil, err
 		}
