@@ -312,19 +312,15 @@ func errDataTooLong(data []byte) error {
 func (s *Sender) sendSocket(ctx context.Context, h header, raw syscall.RawConn, body []byte) error {
 	return s.write(ctx, func() (int, error) {
 		n, err := sendDescriptor(s.conn, h.append(nil), raw)
-		if err != nil || n != headerLen {
-			return n, errors.Join(err, shortIf(n != headerLen))
+		if err == nil && n != headerLen {
+			err = io.ErrShortWrite
+		}
+		if err != nil || len(body) == 0 {
+			return n, err
 		}
 		m, err := s.conn.Write(body)
 		return n + m, err
 	})
-}
-
-func shortIf(short bool) error {
-	if short {
-		return io.ErrShortWrite
-	}
-	return nil
 }
 
 // Send hands a connection over, with at most [MaxData] bytes of the application's, which
