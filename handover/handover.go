@@ -32,7 +32,7 @@
 // keys, and the state leaves. If anything fails before, the connection stays: errors of Send that
 // wrap [ErrLost] are of connections that have ended, and after all other errors the connection goes
 // on in this process. If a process dies, those connections are lost that are between the two, at
-// most 16.
+// most four.
 //
 // docs/HANDOVER.md is the guide, and has the format and the threat model.
 package handover

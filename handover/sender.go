@@ -19,8 +19,13 @@ import (
 type Sender struct {
 	conn *net.UnixConn
 
-	offers  chan struct{} // places of connections that the new process has the socket of, at most
-	unacked chan struct{} // places of connections that are in neither process
+	// Places, of which a connection takes one for a time. There are few, so that no connection waits for
+	// many others while it is in neither process.
+	offers  chan struct{} // while the new process has the socket, or is asked to take it
+	asking  chan struct{} // while it is asked
+	unacked chan struct{} // while the connection is in neither process
+	blocked chan struct{} // while Detach is tried again, because a Write was under way
+
 	writing chan struct{} // the place of the writer, which alone uses certs
 	certs   certs
 
@@ -32,6 +37,13 @@ type Sender struct {
 	replies map[uint32]chan header
 	counts  Counts
 }
+
+// Numbers of places.
+const (
+	maxAsking  = 4
+	maxUnacked = 4
+	maxBlocked = 2
+)
 
 // Counts are the numbers of connections and listeners that a [Sender] was asked to send.
 type Counts struct {
@@ -53,7 +65,8 @@ func NewSender(ctx context.Context, conn *net.UnixConn) (*Sender, error) {
 	}
 	s := &Sender{
 		conn: conn, failed: make(chan struct{}), replies: make(map[uint32]chan header),
-		offers: make(chan struct{}, maxOffers), unacked: make(chan struct{}, maxUnacked), writing: make(chan struct{}, 1),
+		offers: make(chan struct{}, maxOffers), asking: make(chan struct{}, maxAsking), unacked: make(chan struct{}, maxUnacked),
+		blocked: make(chan struct{}, maxBlocked), writing: make(chan struct{}, 1),
 	}
 	go s.readReplies()
 	return s, nil
@@ -396,13 +409,7 @@ func (s *Sender) send(ctx context.Context, conn net.Conn, sendRest func(id uint3
 			s.ended(id, &s.counts.Stayed)
 		}
 	}()
-	if err := s.sendSocket(ctx, header{kind: msgSocket, flags: flagDescriptor, id: id}, raw, nil); err != nil {
-		return s.orFailure(err)
-	}
-	if err := s.await(ctx, reply, msgHave); err != nil {
-		if ctx.Err() != nil {
-			s.keep(id)
-		}
+	if err := s.ask(ctx, id, raw, reply); err != nil {
 		return s.orFailure(err)
 	}
 	if err := sendRest(id); err != nil {
@@ -416,6 +423,22 @@ func (s *Sender) send(ctx context.Context, conn net.Conn, sendRest func(id uint3
 		return s.lost(err)
 	}
 	return nil
+}
+
+// ask gives the new process a socket, and waits until it has it.
+func (s *Sender) ask(ctx context.Context, id uint32, raw syscall.RawConn, reply <-chan header) error {
+	if err := enter(ctx, s.asking, s.failed); err != nil {
+		return err
+	}
+	defer func() { <-s.asking }()
+	if err := s.sendSocket(ctx, header{kind: msgSocket, flags: flagDescriptor, id: id}, raw, nil); err != nil {
+		return err
+	}
+	err := s.await(ctx, reply, msgHave)
+	if err != nil && ctx.Err() != nil {
+		s.keep(id)
+	}
+	return err
 }
 
 // keep lets the new process forget a socket. If that isn't possible, the hand-over ends.
@@ -449,28 +472,46 @@ const detachTimeout = 500 * time.Millisecond
 
 // detach detaches a connection, and takes a place of s.unacked for it.
 func (s *Sender) detach(ctx context.Context, conn *ossl.Conn) (state []byte, err error) {
+	if state, err = s.tryDetach(ctx, conn); !timedOut(ctx, err) {
+		return state, err
+	}
 	for pause := detachTimeout / 4; ; pause = min(2*pause, 4*detachTimeout) {
-		if err := enter(ctx, s.unacked, s.failed); err != nil {
-			return nil, err
-		}
-		try, cancel := context.WithTimeout(ctx, detachTimeout)
-		state, err := conn.Detach(try)
-		cancel()
-		if err == nil {
-			return state, nil
-		}
-		<-s.unacked
-		if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
-			return nil, err
-		}
-		select { // a Write is under way, and waits for the peer
+		// A Write is under way, and waits for the peer. Only some of these connections try again at a time,
+		// so that the others have places.
+		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-s.failed:
 			return nil, errFailed
 		}
+		if err := enter(ctx, s.blocked, s.failed); err != nil {
+			return nil, err
+		}
+		state, err = s.tryDetach(ctx, conn)
+		<-s.blocked
+		if !timedOut(ctx, err) {
+			return state, err
+		}
 	}
+}
+
+// timedOut reports whether err, of tryDetach, is due to detachTimeout.
+func timedOut(ctx context.Context, err error) bool {
+	return ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded)
+}
+
+func (s *Sender) tryDetach(ctx context.Context, conn *ossl.Conn) ([]byte, error) {
+	if err := enter(ctx, s.unacked, s.failed); err != nil {
+		return nil, err
+	}
+	try, cancel := context.WithTimeout(ctx, detachTimeout)
+	defer cancel()
+	state, err := conn.Detach(try)
+	if err != nil {
+		<-s.unacked
+	}
+	return state, err
 }
 
 // writeState writes the certificates that the new process doesn't have, and the state. It wipes what it

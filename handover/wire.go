@@ -65,8 +65,7 @@ const (
 	maxCore = 4 << 20 // of a state without its certificates
 	maxBody = 4 + maxCore + MaxData
 
-	maxOffers  = 32 // sockets that the new process has, and whose states it doesn't have
-	maxUnacked = 16 // connections whose keys are destroyed here, and which the new process hasn't confirmed
+	maxOffers = 32 // sockets that the new process has, and whose states it doesn't have
 )
 
 // A header is that of a message.
