@@ -11,8 +11,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// The fuzz targets feed a side of a hand-over with what the other one sends, and then end it. A byte of
-// sockets, for each 12 bytes of the input, is the number of descriptors that come with these bytes.
+// feed sends the input of a fuzz target to a side of a hand-over, and then closes its direction. A byte
+// of sockets, for each 12 bytes of the input, is the number of descriptors that come with these bytes.
 func feed(t *testing.T, to *net.UnixConn, socket int, input, sockets []byte) {
 	defer to.CloseWrite()
 	deadline := time.Now().Add(tlstest.Patience)
@@ -35,7 +35,7 @@ func feed(t *testing.T, to *net.UnixConn, socket int, input, sockets []byte) {
 	}
 }
 
-// FuzzReceiver: whatever an old process sends, Receive ends, and leaves no descriptor.
+// FuzzReceiver: Receive returns for any bytes of an old process, and leaves no descriptor.
 func FuzzReceiver(f *testing.F) {
 	h := func(kind, flags byte, id, length uint32) []byte { return header{kind, flags, id, length}.append(nil) }
 	f.Add(h(msgDone, 0, 0, 0), []byte{0})
@@ -73,7 +73,7 @@ func FuzzReceiver(f *testing.F) {
 	})
 }
 
-// FuzzSender: whatever a new process replies, a call ends, and a connection is whole or has ended.
+// FuzzSender: a call returns for any bytes of a new process, and the connection is whole or closed.
 func FuzzSender(f *testing.F) {
 	f.Add(replies(msgHave, 1, msgTaken, 1))
 	f.Add(replies(msgHave, 1, msgHave, 1))
@@ -104,7 +104,7 @@ func FuzzSender(f *testing.F) {
 	})
 }
 
-// discard reads what a side sends until its end.
+// discard reads all that a side sends.
 func discard(p peerProcess) {
 	buf := make([]byte, 1000)
 	for {

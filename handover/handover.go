@@ -21,7 +21,9 @@
 //
 // The new process receives them:
 //
-//	receiver, err := handover.NewReceiver(ctx, handover.Inherited)
+//	socket, err := handover.Inherited() // nil if there is no old process
+//	…
+//	receiver, err := handover.NewReceiver(ctx, socket)
 //	…
 //	item, err := receiver.Receive(ctx) // until io.EOF
 //	…
@@ -30,7 +32,7 @@
 // A connection is in one process at each instant. Send first gives the new process the socket, and
 // goes on only when that process has confirmed that it has it. Then [ossl.Conn.Detach] destroys the
 // keys, and the state leaves. If anything fails before, the connection stays: errors of Send that
-// wrap [ErrLost] are of connections that have ended, and after all other errors the connection goes
+// wrap [ErrLost] are of connections that are lost, and after all other errors the connection goes
 // on in this process. If a process dies, those connections are lost that are between the two, at
 // most four.
 //
@@ -46,7 +48,7 @@ import (
 
 // Errors that are wrapped by those of this package.
 var (
-	// ErrLost is the reason if a connection has ended because it was between the processes when
+	// ErrLost is the reason if a connection was closed because it was between the processes when
 	// something failed.
 	ErrLost = errors.New("the connection is lost")
 	// ErrFull is the reason if the new process is short of descriptors. The connection stays in the

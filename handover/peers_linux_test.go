@@ -46,7 +46,7 @@ type mark struct {
 	at     time.Time
 }
 
-// A sight counts what all peers see.
+// A sight counts the observations of all peers.
 type sight struct {
 	received atomic.Int64 // messages that have come back
 	updates  atomic.Int64 // KeyUpdates that were sent
@@ -137,7 +137,7 @@ func (p *peer) finish() error {
 
 var errHalf = errors.New("the connection is half")
 
-// isEnd reports whether err is that of a connection whose other end has gone.
+// isEnd reports whether a connection fails with err when the other process has gone.
 func isEnd(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
 		errors.Is(err, syscall.EPIPE)
@@ -173,7 +173,7 @@ func dial(addr string, i int, interval time.Duration, seen *sight) (*peer, error
 	return p, nil
 }
 
-// nonces is a client's end that ends the connection if an explicit nonce of TLS 1.2 comes twice.
+// nonces is a client's socket. Its Read fails if a TLS 1.2 record has the explicit nonce of another.
 type nonces struct {
 	net.Conn
 	seen   *sight

@@ -61,7 +61,7 @@ type server struct {
 	accepts  chan struct{} // closed when acceptAll has returned
 }
 
-// A client is one of a server's connections.
+// A client is a connection of a server.
 type client struct {
 	conn   *ossl.Conn
 	unsent []byte        // that was read, and not written
@@ -282,7 +282,7 @@ type fleet struct {
 	lines  []string
 	pids   []int
 	update chan struct{} // closed and replaced at each line
-	ended  chan struct{} // closed when all processes have ended
+	ended  chan struct{} // closed when no process is left
 }
 
 // startFleet starts a server. All its processes are killed at the end of the test.
@@ -386,7 +386,7 @@ func (f *fleet) all() []int {
 	return slices.Clone(f.pids)
 }
 
-// killAll kills all processes, and waits until they have ended.
+// killAll kills all processes, and waits until none is left.
 func (f *fleet) killAll() {
 	for {
 		for _, pid := range f.all() {
@@ -402,8 +402,7 @@ func (f *fleet) killAll() {
 	}
 }
 
-// isOurs reports whether a process is one of a fleet, and not another one with a number that was used
-// again.
+// isOurs reports whether a process belongs to a fleet. The number of one that has gone may be another's now.
 func isOurs(pid int) bool {
 	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	return err == nil && bytes.Contains(env, []byte(envServer+"="))

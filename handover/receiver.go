@@ -54,7 +54,7 @@ type Item struct {
 }
 
 // Attach goes on with a TLS connection. The Context must suit the state: see [ossl.Context.Attach]. It
-// can be called once, and wipes the state. If it fails, the connection has ended.
+// can be called once, and wipes the state. If it fails, it closes the connection.
 func (i *Item) Attach(ctx *ossl.Context) (*ossl.Conn, error) {
 	if i.state == nil {
 		return nil, errorf("%w: the item has no state, or was attached before", ErrUnfit)
@@ -81,7 +81,7 @@ func (i *Item) Close() error {
 	return i.Conn.Close()
 }
 
-// Close ends the hand-over. Connections that were not received stay in the old process.
+// Close stops the hand-over. Connections that were not received stay in the old process.
 func (r *Receiver) Close() error {
 	err := r.conn.Close() // interrupts Receive
 	r.mu.Lock()
@@ -105,7 +105,7 @@ func (r *Receiver) fail(err error) error {
 }
 
 // Receive waits for the next listener or connection. At the end of the hand-over it returns io.EOF. If
-// the old process ends without that, or breaks the connection, it returns another error; the items
+// the old process dies before that, or breaks the connection, it returns another error; the items
 // that were received are this process's all the same.
 //
 // If ctx is done, Receive returns ctx's error. It can be called again if no message was under way.
@@ -124,7 +124,7 @@ func (r *Receiver) Receive(ctx context.Context) (item *Item, err error) {
 			item, within, err = r.receive()
 			return err
 		})
-		if err != nil && item != nil { // its confirmation isn't sent, so the old process ends it
+		if err != nil && item != nil { // its confirmation isn't sent, so the old process closes it
 			item.Close()
 		}
 		switch {

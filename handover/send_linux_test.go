@@ -40,7 +40,7 @@ func established(t testing.TB, ctx *ossl.Context, edits ...func(*tls.Config)) (c
 	return conn, peer
 }
 
-// sent sends a connection, and returns what arrives.
+// sent sends a connection, and returns the item that arrives.
 func sent(t testing.TB, s *Sender, r *Receiver, conn *ossl.Conn, data []byte) *Item {
 	t.Helper()
 	done := inBackground(func() error { return s.Send(patient(t), conn, data) })
@@ -55,7 +55,7 @@ func sent(t testing.TB, s *Sender, r *Receiver, conn *ossl.Conn, data []byte) *I
 	return item
 }
 
-// wantEnd checks that the peer's end of a connection has ended, without close_notify.
+// wantEnd checks that a peer sees its connection closed, without close_notify.
 func wantEnd(t testing.TB, peer net.Conn) {
 	t.Helper()
 	if err := peer.SetReadDeadline(time.Now().Add(tlstest.Patience)); err != nil {
@@ -200,7 +200,7 @@ func TestSendRefused(t *testing.T) {
 	}
 }
 
-// TestSendLost: a connection that is lost has ended for its peer.
+// TestSendLost: a connection that is lost is closed for its peer.
 func TestSendLost(t *testing.T) {
 	ctx := ossltest.NewContext(t, tlstest.ServerConfig())
 	tests := map[string]func(t *testing.T, p peerProcess) (stop func()){

@@ -28,7 +28,7 @@ func checkPeer(conn *net.UnixConn) error {
 	if kind != syscall.SOCK_STREAM {
 		return errorf("%w: the socket isn't a stream", ErrUnfit)
 	}
-	if own := os.Geteuid(); peer.Pid == 0 || int64(peer.Uid) != int64(own) {
+	if own := os.Geteuid(); int64(peer.Uid) != int64(own) {
 		return errorf("%w: %d, and this one as %d", ErrUser, peer.Uid, own)
 	}
 	return nil
@@ -244,13 +244,13 @@ func (v *tcpOptions) set(fd int) error {
 	return nil
 }
 
-// noDescriptorLeft reports whether err is that of a process, or of a system, at its limit.
+// noDescriptorLeft reports whether err is due to a limit of the process or the system.
 func noDescriptorLeft(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM) ||
 		errors.Is(err, syscall.ENOBUFS)
 }
 
-// end ends a connection for all processes that have its socket.
+// end closes a connection for all processes that have its socket.
 func end(conn net.Conn) {
 	if c, ok := conn.(syscall.Conn); ok {
 		if raw, err := c.SyscallConn(); err == nil {

@@ -16,7 +16,7 @@ const envDescriptor = "OSSL_HANDOVER_FD"
 // Start starts the program of cmd, as cmd.Start does, with one end of a pair of sockets, which
 // [Inherited] returns there. It returns the other end, for [NewSender].
 //
-// Start adds to cmd.ExtraFiles and to cmd.Env. The caller calls cmd.Wait. If the new process ends, the
+// Start adds to cmd.ExtraFiles and to cmd.Env. The caller calls cmd.Wait. If the new process dies, the
 // Sender fails, and this process goes on with the connections that it has.
 func Start(cmd *exec.Cmd) (*net.UnixConn, error) {
 	conn, other, err := pair()

@@ -114,7 +114,7 @@ func finishAll(peers []*peer, report func(i int, err error)) {
 	wg.Wait()
 }
 
-// TestKill: whichever process is killed, and whenever, each connection is whole or has ended.
+// TestKill: whichever process is killed, and whenever, each connection is whole or closed.
 func TestKill(t *testing.T) {
 	var whole, ended int
 	for i := range *kills {

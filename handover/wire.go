@@ -22,7 +22,7 @@ const (
 	headerLen = 12
 )
 
-// A role is that of a process.
+// A role is a process's part in a hand-over.
 type role byte
 
 const (
@@ -68,7 +68,7 @@ const (
 	maxOffers = 32 // sockets that the new process has, and whose states it doesn't have
 )
 
-// A header is that of a message.
+// A header is the first part of a message.
 type header struct {
 	kind, flags byte
 	id          uint32 // of the connection or listener that the message is about
