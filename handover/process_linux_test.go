@@ -9,7 +9,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -17,7 +16,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -49,23 +47,11 @@ func TestMain(m *testing.M) {
 // A server echoes, and replaces itself at SIGUSR2. It reports by lines on its standard output, which its
 // successors share.
 type server struct {
-	dir    string
-	ctx    *ossl.Context
-	shakes sync.WaitGroup // handshakes under way
+	handover.Server
+	listeners []net.Listener
 
-	mu       sync.Mutex
-	listener *net.TCPListener
-	clients  map[*client]bool // that are established
-	idle     *sync.Cond       // there are no clients
-	pauses   []time.Duration
-	accepts  chan struct{} // closed when acceptAll has returned
-}
-
-// A client is a connection of a server.
-type client struct {
-	conn   *ossl.Conn
-	unsent []byte        // that was read, and not written
-	done   chan struct{} // closed when serve has returned
+	mu     sync.Mutex
+	pauses []time.Duration
 }
 
 func runServer(dir string) error {
@@ -73,9 +59,9 @@ func runServer(dir string) error {
 	if err != nil {
 		return err
 	}
-	s := &server{dir: dir, clients: make(map[*client]bool)}
-	s.idle = sync.NewCond(&s.mu)
-	if s.ctx, err = ossl.NewContext(&tls.Config{Certificates: []tls.Certificate{cert}}); err != nil {
+	s := new(server)
+	s.Serve = s.echo
+	if s.Context, err = ossl.NewContext(&tls.Config{Certificates: []tls.Certificate{cert}}); err != nil {
 		return err
 	}
 	signals := make(chan os.Signal, 1)
@@ -85,11 +71,13 @@ func runServer(dir string) error {
 		return err
 	}
 	if socket == nil {
-		if s.listener, err = net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}); err != nil {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
 			return err
 		}
-		s.acceptAll()
-		fmt.Printf("listening %d %s\n", os.Getpid(), s.listener.Addr())
+		s.listeners = []net.Listener{l}
+		go s.Accept(l)
+		fmt.Printf("listening %d %s\n", os.Getpid(), l.Addr())
 	} else if err := s.receive(socket); err != nil {
 		return err
 	}
@@ -105,67 +93,37 @@ func runServer(dir string) error {
 	}
 }
 
-// acceptAll accepts connections until the listener's deadline passes.
-func (s *server) acceptAll() {
-	accepts := make(chan struct{})
-	s.accepts = accepts
-	go func() {
-		defer close(accepts)
+// echo sends back all that it reads. The first 8 bytes of the data are the time at which the old process
+// stopped.
+func (s *server) echo(conn *ossl.Conn, data []byte) []byte {
+	if len(data) > 0 {
+		stopped := time.Unix(0, int64(binary.BigEndian.Uint64(data)))
+		data = data[8:]
+		s.mu.Lock()
+		s.pauses = append(s.pauses, time.Since(stopped))
+		s.mu.Unlock()
+	}
+	err := func() error {
+		buf := make([]byte, 5000)
 		for {
-			conn, err := s.listener.Accept()
-			if err != nil {
-				return
-			}
-			s.shakes.Go(func() {
-				c := s.ctx.Server(conn)
-				if err := c.Handshake(); err != nil {
-					conn.Close()
-					return
+			for len(data) > 0 {
+				n, err := conn.Write(data)
+				data = data[n:]
+				if err != nil {
+					return err
 				}
-				s.start(c, nil)
-			})
-		}
-	}()
-}
-
-// start serves a connection, beginning with bytes that it hasn't answered before.
-func (s *server) start(conn *ossl.Conn, unsent []byte) {
-	c := &client{conn: conn, unsent: unsent, done: make(chan struct{})}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.clients[c] = true
-	go func() {
-		defer close(c.done)
-		if err := c.serve(); !errors.Is(err, ossl.ErrDetached) {
-			c.conn.Close()
-			s.forget(c)
-		}
-	}()
-}
-
-func (s *server) forget(c *client) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.clients, c)
-	s.idle.Broadcast()
-}
-
-func (c *client) serve() error {
-	buf := make([]byte, 5000)
-	for {
-		for len(c.unsent) > 0 {
-			n, err := c.conn.Write(c.unsent)
-			c.unsent = c.unsent[n:]
-			if err != nil {
+			}
+			n, err := conn.Read(buf)
+			data = buf[:n]
+			if err != nil && n == 0 {
 				return err
 			}
 		}
-		n, err := c.conn.Read(buf)
-		c.unsent = buf[:n]
-		if err != nil && n == 0 {
-			return err
-		}
+	}()
+	if !errors.Is(err, ossl.ErrDetached) {
+		return nil
 	}
+	return append(binary.BigEndian.AppendUint64(nil, uint64(time.Now().UnixNano())), data...)
 }
 
 // receive takes the old process's connections.
@@ -177,40 +135,15 @@ func (s *server) receive(socket *net.UnixConn) error {
 		return err
 	}
 	defer r.Close()
-	var attaching sync.WaitGroup
-	var attached atomic.Int64
-	for {
-		item, err := r.Receive(ctx)
-		if err != nil {
-			attaching.Wait()
-			s.mu.Lock()
-			slices.Sort(s.pauses)
-			fmt.Printf("took %d %d %v\n", os.Getpid(), attached.Load(), err == io.EOF)
-			if n := len(s.pauses); n > 0 {
-				fmt.Printf("pauses %v %v %v\n", s.pauses[n/2], s.pauses[n*99/100], s.pauses[n-1])
-			}
-			s.mu.Unlock()
-			return nil
-		}
-		if item.Listener != nil {
-			s.listener = item.Listener.(*net.TCPListener)
-			s.acceptAll()
-			continue
-		}
-		attaching.Go(func() {
-			conn, err := item.Attach(s.ctx)
-			if err != nil {
-				fmt.Printf("failed %d Attach: %v\n", os.Getpid(), err)
-				return
-			}
-			stopped := time.Unix(0, int64(binary.BigEndian.Uint64(item.Data)))
-			s.start(conn, item.Data[8:])
-			attached.Add(1)
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.pauses = append(s.pauses, time.Since(stopped))
-		})
+	s.listeners, err = s.Receive(ctx, r)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slices.Sort(s.pauses)
+	fmt.Printf("took %d %v\n", os.Getpid(), err)
+	if n := len(s.pauses); n > 0 {
+		fmt.Printf("pauses %v %v %v\n", s.pauses[n/2], s.pauses[n*99/100], s.pauses[n-1])
 	}
+	return nil
 }
 
 // replace starts a successor, and gives it all connections. It returns false if the successor died.
@@ -232,45 +165,10 @@ func (s *server) replace() bool {
 		fmt.Printf("stayed %d %v\n", os.Getpid(), err)
 		return false
 	}
-	if s.listener != nil {
-		if err := sender.SendListener(ctx, s.listener, nil); err == nil {
-			s.listener.SetDeadline(time.Unix(1, 0))
-			<-s.accepts
-			s.listener.SetDeadline(time.Time{})
-		}
-	}
-	s.shakes.Wait()
-	s.mu.Lock()
-	var wg sync.WaitGroup
-	for c := range s.clients {
-		wg.Go(func() {
-			err := sender.SendFunc(ctx, c.conn, func() []byte {
-				<-c.done
-				return append(binary.BigEndian.AppendUint64(nil, uint64(time.Now().UnixNano())), c.unsent...)
-			})
-			if err == nil || errors.Is(err, handover.ErrLost) {
-				s.forget(c)
-			} else if errors.Is(err, net.ErrClosed) || ctx.Err() != nil {
-				<-c.done
-			}
-		})
-	}
-	s.mu.Unlock()
-	wg.Wait()
-	counts, err := sender.Counts(), sender.Close()
+	err = s.Send(ctx, sender, s.listeners...)
+	counts := sender.Counts()
 	fmt.Printf("left %d %d %d %d %v\n", os.Getpid(), counts.Connections, counts.Stayed, counts.Lost, err)
-	if err != nil {
-		if s.listener != nil {
-			s.acceptAll()
-		}
-		return false
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for len(s.clients) > 0 {
-		s.idle.Wait()
-	}
-	return true
+	return err == nil && s.Wait(ctx) == nil
 }
 
 // A fleet is a server with its successors.
