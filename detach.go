@@ -61,7 +61,9 @@ func (e *DetachError) Unwrap() error { return e.Err }
 // only, by a way that nobody else reads, and be cleared when it was used.
 //
 // Detach waits for a Write under way, and interrupts a Read that waits for the network. These and later Reads
-// and Writes return [ErrDetached]; Close then does nothing. If ctx is done while a Write is under way, Detach
+// and Writes return [ErrDetached]; Close then does nothing. SendFile and ReadFrom, io.Copy too, stop between two
+// Writes; as after any Write that fails, what ReadFrom has read last from its source is lost, unless that is a
+// file. If ctx is done while a Write is under way, Detach
 // returns ctx's error, and the connection goes on. If Detach fails after it has interrupted a Read, it closes
 // the connection, since the Read's deadline is lost.
 //
