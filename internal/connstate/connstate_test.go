@@ -23,7 +23,8 @@ func full(t testing.TB) *connstate.State {
 			t.Fatal(err)
 		}
 	}
-	for i, text := range []*[]byte{&s.Protocol, &s.ServerName, &s.Unique, &s.PSKIdentity, &s.SessionID, &s.Kernel, &s.Message, &s.Output, &s.OCSP} {
+	for i, text := range []*[]byte{&s.Protocol, &s.ServerName, &s.Unique, &s.PSKIdentity, &s.SessionID, &s.Kernel, &s.Message,
+		&s.Output, &s.OCSP} {
 		*text = bytes.Repeat([]byte{byte(i + 1)}, i+1)
 	}
 	s.Input = []byte("texttail and more")
