@@ -100,7 +100,8 @@ func TestLoadConfigMerges(t *testing.T) {
 	before := []int{}
 	for _, test := range []struct{ version, names string }{
 		{"1.1.1", "before-3.0 before-3.5"}, {"3.0.2", "before-3.5"}, {"3.4.9", "before-3.5"}, {"3.5.1", "from-3.5"},
-		{"3.6.0", "from-3.5 from-3.6"}, {"3.10.0", "from-3.5 from-3.6"}, {"4.0.3", "from-3.5 from-3.6 from-4.0"}, {"10.0.0", "from-3.5 from-3.6 from-4.0"},
+		{"3.6.0", "from-3.5 from-3.6"}, {"3.10.0", "from-3.5 from-3.6"},
+		{"4.0.3", "from-3.5 from-3.6 from-4.0"}, {"10.0.0", "from-3.5 from-3.6 from-4.0"},
 	} {
 		names, err := configNames(".", test.version)
 		if err != nil || strings.Join(names, " ") != test.names {
