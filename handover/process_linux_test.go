@@ -66,11 +66,10 @@ func runServer(dir string) error {
 	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGUSR2)
-	socket, err := handover.Inherited()
-	if err != nil {
-		return err
-	}
-	if socket == nil {
+	fmt.Printf("started %d\n", os.Getpid())
+	ctx, cancel := context.WithTimeout(context.Background(), tlstest.Patience)
+	defer cancel()
+	if s.listeners, err = s.Inherit(ctx); s.listeners == nil && err == nil {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return err
@@ -78,8 +77,8 @@ func runServer(dir string) error {
 		s.listeners = []net.Listener{l}
 		go s.Accept(l)
 		fmt.Printf("listening %d %s\n", os.Getpid(), l.Addr())
-	} else if err := s.receive(socket); err != nil {
-		return err
+	} else {
+		s.report(err)
 	}
 	for {
 		select {
@@ -126,16 +125,8 @@ func (s *server) echo(conn *ossl.Conn, data []byte) []byte {
 	return append(binary.BigEndian.AppendUint64(nil, uint64(time.Now().UnixNano())), data...)
 }
 
-// receive takes the old process's connections.
-func (s *server) receive(socket *net.UnixConn) error {
-	ctx, cancel := context.WithTimeout(context.Background(), tlstest.Patience)
-	defer cancel()
-	r, err := handover.NewReceiver(ctx, socket)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	s.listeners, err = s.Receive(ctx, r)
+// report prints how the hand-over to this process went, with the error.
+func (s *server) report(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	slices.Sort(s.pauses)
@@ -143,30 +134,16 @@ func (s *server) receive(socket *net.UnixConn) error {
 	if n := len(s.pauses); n > 0 {
 		fmt.Printf("pauses %v %v %v\n", s.pauses[n/2], s.pauses[n*99/100], s.pauses[n-1])
 	}
-	return nil
 }
 
-// replace starts a successor, and gives it all connections. It returns false if the successor died.
+// replace gives everything to a successor. It returns false if that failed.
 func (s *server) replace() bool {
 	self := tlstest.Self()
 	cmd := exec.Command(self[0], self[1:]...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	socket, err := handover.Start(cmd)
-	if err != nil {
-		fmt.Printf("failed %d %v\n", os.Getpid(), err)
-		return false
-	}
-	fmt.Printf("started %d\n", cmd.Process.Pid)
-	go cmd.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), tlstest.Patience)
 	defer cancel()
-	sender, err := handover.NewSender(ctx, socket)
-	if err != nil {
-		fmt.Printf("stayed %d %v\n", os.Getpid(), err)
-		return false
-	}
-	err = s.Send(ctx, sender, s.listeners...)
-	counts := sender.Counts()
+	counts, err := s.Replace(ctx, cmd, s.listeners...)
 	fmt.Printf("left %d %d %d %d %v\n", os.Getpid(), counts.Connections, counts.Stayed, counts.Lost, err)
 	return err == nil && s.Wait(ctx) == nil
 }
@@ -230,7 +207,7 @@ func (f *fleet) read(from *os.File) {
 			rest = rest[i+1:]
 			f.lines = append(f.lines, line)
 			var pid int
-			if _, err := fmt.Sscanf(line, "started %d", &pid); err == nil {
+			if _, err := fmt.Sscanf(line, "started %d", &pid); err == nil && !slices.Contains(f.pids, pid) {
 				f.pids = append(f.pids, pid)
 			}
 		}

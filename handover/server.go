@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"os/exec"
 	"sync"
 	"time"
 
@@ -99,6 +100,38 @@ func (s *Server) start(conn *ossl.Conn, data []byte) {
 		_ = conn.Close()
 		s.update(func() { delete(s.conns, c) })
 	}()
+}
+
+// Inherit is [Server.Receive] for a process that Replace has started. It returns nil if none has. Call it before
+// this process starts others.
+func (s *Server) Inherit(ctx context.Context) (listeners []net.Listener, err error) {
+	conn, err := Inherited()
+	if conn == nil {
+		return nil, err
+	}
+	r, err := NewReceiver(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return s.Receive(ctx, r)
+}
+
+// Replace starts a new process, and hands everything over by [Server.Send]. If the new process doesn't ask for
+// that before ctx is done, Replace kills it. After other errors it may go on with the connections that it has.
+func (s *Server) Replace(ctx context.Context, cmd *exec.Cmd, listeners ...net.Listener) (Counts, error) {
+	conn, err := Start(cmd)
+	if err != nil {
+		return Counts{}, err
+	}
+	go cmd.Wait()
+	sender, err := NewSender(ctx, conn)
+	if err != nil {
+		_ = cmd.Process.Kill()
+		return Counts{}, err
+	}
+	err = s.Send(ctx, sender, listeners...)
+	return sender.Counts(), err
 }
 
 // Receive takes all that the old process sends, and begins to accept and to serve at once. When the old

@@ -125,7 +125,7 @@ func TestKill(t *testing.T) {
 		if err := syscall.Kill(f.all()[0], syscall.SIGUSR2); err != nil {
 			t.Fatal(err)
 		}
-		f.await("started", 1)
+		f.await("started", 2)
 		time.Sleep(rand.N(60 * time.Millisecond))
 		if err := syscall.Kill(f.all()[i%2], syscall.SIGKILL); err != nil && err != syscall.ESRCH {
 			t.Fatal(err)
