@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -152,6 +153,7 @@ func (s *server) replace() bool {
 type fleet struct {
 	t    *testing.T
 	addr string
+	ca   string // a file
 
 	mu     sync.Mutex
 	lines  []string
@@ -168,7 +170,8 @@ func startFleet(t *testing.T) *fleet {
 	}
 	self := tlstest.Self()
 	cmd := exec.Command(self[0], self[1:]...)
-	cmd.Env = append(os.Environ(), envServer+"="+filepathDir(tlstest.WriteFiles(t).CA))
+	ca := tlstest.WriteFiles(t).CA
+	cmd.Env = append(os.Environ(), envServer+"="+filepath.Dir(ca))
 	pr, pw, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +181,7 @@ func startFleet(t *testing.T) *fleet {
 		t.Fatal(err)
 	}
 	pw.Close()
-	f := &fleet{t: t, pids: []int{cmd.Process.Pid}, update: make(chan struct{}), ended: make(chan struct{})}
+	f := &fleet{t: t, ca: ca, pids: []int{cmd.Process.Pid}, update: make(chan struct{}), ended: make(chan struct{})}
 	go f.read(pr)
 	t.Cleanup(func() {
 		f.killAll()
@@ -190,8 +193,6 @@ func startFleet(t *testing.T) *fleet {
 	f.addr = f.await("listening", 1)[2]
 	return f
 }
-
-func filepathDir(path string) string { return path[:strings.LastIndexByte(path, '/')] }
 
 // read notes the lines of the processes' output.
 func (f *fleet) read(from *os.File) {
