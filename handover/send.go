@@ -94,7 +94,8 @@ func (s *Sender) Send(ctx context.Context, conn *ossl.Conn, data []byte) error {
 
 // SendFunc is Send for an application whose data is known only when the connection stands still: it
 // calls data when Reads and Writes return [ossl.ErrDetached], and before the new process goes on. data
-// may wait for the goroutines that use the connection to end. The peer waits for it.
+// may wait for the goroutines that use the connection to return. The peer waits for it. If ctx is done first,
+// the connection is lost.
 func (s *Sender) SendFunc(ctx context.Context, conn *ossl.Conn, data func() []byte) error {
 	return s.send(ctx, conn.NetConn(), func(id uint32) error { return s.sendState(ctx, id, conn, data) })
 }
@@ -199,12 +200,27 @@ func (s *Sender) sendState(ctx context.Context, id uint32, conn *ossl.Conn, data
 		return err // the connection goes on here
 	}
 	defer clear(state)
-	err = s.writeState(ctx, id, state, data())
+	rest, err := within(ctx, data)
+	if err == nil {
+		err = s.writeState(ctx, id, state, rest)
+	}
 	if err != nil {
 		<-s.unacked
 		return s.lost(err)
 	}
 	return nil
+}
+
+// within returns data's result, or an error if ctx is done first.
+func within(ctx context.Context, data func() []byte) ([]byte, error) {
+	result := make(chan []byte, 1)
+	go func() { result <- data() }()
+	select {
+	case rest := <-result:
+		return rest, nil
+	case <-ctx.Done():
+		return nil, errorf("the application's data: %w", ctx.Err())
+	}
 }
 
 // detachTimeout bounds the time for which a connection whose Write waits for its peer keeps others from

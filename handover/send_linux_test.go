@@ -254,6 +254,21 @@ func TestSendLost(t *testing.T) {
 		s.Close()
 		wantEnd(t, peer)
 	})
+	t.Run("data that doesn't come", func(t *testing.T) {
+		conn, peer := established(t, ctx)
+		s, r := session(t)
+		go r.Receive(patient(t))
+		canceled, cancel := context.WithCancel(patient(t))
+		err := s.SendFunc(canceled, conn, func() []byte {
+			cancel()
+			<-t.Context().Done()
+			return nil
+		})
+		if !errors.Is(err, ErrLost) || !errors.Is(err, context.Canceled) {
+			t.Errorf("Send: %v", err)
+		}
+		wantEnd(t, peer)
+	})
 	t.Run("a state that is damaged", func(t *testing.T) {
 		conn, peer := established(t, ctx)
 		r, p := toReceiver(t)
