@@ -182,9 +182,13 @@ func gnutlsPriority(version uint16, without bool) string {
 
 func TestInteropGnuTLSClient(t *testing.T) {
 	path := tlstest.Tool(t, "gnutls-cli")
+	banner, err := tlstest.Child(t, path, "--version").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
 	forExchanges(t, func(t *testing.T, version uint16, without bool, opts []ossl.Option) {
-		if version == tls.VersionTLS12 && !without {
-			return // gnutls-cli 3.7.9 crashes when it has to print such a connection, with other servers too
+		if version == tls.VersionTLS12 && !without && bytes.HasPrefix(banner, []byte("gnutls-cli 3.7.")) {
+			return // it crashes when it has to print such a connection, with other servers too
 		}
 		port, done := serveLine(t, version, opts...)
 		runClient(t, done, tlstest.Child(t, path, "--pskusername", identity, "--pskkey", hexKey,
