@@ -64,17 +64,22 @@ func errDataTooLong(data []byte) error {
 
 // sendSocket writes a message with a descriptor.
 func (s *Sender) sendSocket(ctx context.Context, h header, raw syscall.RawConn, body []byte) error {
-	return s.write(ctx, func() (int, error) {
-		n, err := sendDescriptor(s.conn, h.append(nil), raw)
-		if err == nil && n != headerLen {
+	var unsent error
+	err := s.write(ctx, func() (n int, err error) {
+		n, unsent, err = sendDescriptor(s.conn, h.append(nil), raw)
+		if err == nil && unsent == nil && n != headerLen {
 			err = io.ErrShortWrite
 		}
-		if err != nil || len(body) == 0 {
+		if err != nil || unsent != nil || len(body) == 0 {
 			return n, err
 		}
 		m, err := s.conn.Write(body)
 		return n + m, err
 	})
+	if err == nil && unsent != nil {
+		err = errorf("%w", unsent)
+	}
+	return err
 }
 
 // Send hands a connection over, with at most [MaxData] bytes of the application's, which

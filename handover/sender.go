@@ -200,7 +200,7 @@ func (s *Sender) write(ctx context.Context, f func() (int, error)) error {
 	switch {
 	case err == nil:
 		return nil
-	case written == 0 && (ctx.Err() != nil || cantSendDescriptor(err)):
+	case written == 0 && ctx.Err() != nil:
 		return err
 	}
 	s.fail(errorf("write to the new process: %w", err))

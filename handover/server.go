@@ -119,6 +119,7 @@ func (s *Server) Inherit(ctx context.Context) (listeners []net.Listener, err err
 
 // Replace starts a new process, and hands everything over by [Server.Send]. If the new process doesn't ask for
 // that before ctx is done, Replace kills it. After other errors it may go on with the connections that it has.
+// Replace calls cmd.Wait.
 func (s *Server) Replace(ctx context.Context, cmd *exec.Cmd, listeners ...net.Listener) (Counts, error) {
 	conn, err := Start(cmd)
 	if err != nil {
@@ -180,10 +181,14 @@ func (s *Server) Receive(ctx context.Context, r *Receiver) (listeners []net.List
 // If it returns an error, the new process has failed, or ctx was done. The Server goes on with the
 // connections that it still has. The listeners are open, unless the error comes at the very end. If Send
 // returns nil, connections that couldn't be sent may be left: see [Sender.Counts] and [Server.Wait].
-func (s *Server) Send(ctx context.Context, sender *Sender, listeners ...net.Listener) error {
+func (s *Server) Send(ctx context.Context, sender *Sender, listeners ...net.Listener) (err error) {
+	defer func() {
+		if err != nil {
+			sender.fail(err) // so that the new process knows
+		}
+	}()
 	for _, l := range listeners {
 		if err := sender.SendListener(ctx, l, nil); err != nil {
-			sender.fail(err)
 			return err
 		}
 	}
@@ -222,7 +227,6 @@ func (s *Server) sendAll(ctx context.Context, sender *Sender, listeners []net.Li
 			case <-sender.failed:
 				waiting = false
 			case <-ctx.Done():
-				sender.fail(ctx.Err())
 				waiting = false
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"testing"
 
@@ -156,6 +157,35 @@ func TestSendServer(t *testing.T) {
 	if err := next.Wait(short); !errors.Is(err, context.Canceled) {
 		t.Errorf("Wait with connections: %v", err)
 	}
+}
+
+// TestSendCanceled: the new process learns that the old one has given up.
+func TestSendCanceled(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), tlstest.Patience)
+	defer cancel()
+	s, _, peer := echoing(t)
+	a, b := joined(t)
+	received := make(chan error, 1)
+	go func() {
+		r, err := handover.NewReceiver(ctx, b)
+		if err == nil {
+			_, err = r.Receive(ctx)
+		}
+		received <- err
+	}()
+	sender, err := handover.NewSender(ctx, a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	canceled, stop := context.WithCancel(ctx)
+	stop()
+	if err := s.Send(canceled, sender); !errors.Is(err, context.Canceled) {
+		t.Errorf("Send: %v", err)
+	}
+	if err := <-received; err == nil || err == io.EOF || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Receive: %v", err)
+	}
+	wantAnswer(t, peer)
 }
 
 // TestSendUnsuited: the new process reports that its Context can't have the connections.

@@ -420,6 +420,36 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestClosed: a connection or a listener that is closed concerns no other one.
+func TestClosed(t *testing.T) {
+	s, r := session(t)
+	peer, conn := tlstest.Loopback()
+	defer peer.Close()
+	_, closed := tlstest.Loopback()
+	closed.Close()
+	if err := s.SendPlain(patient(t), closed, nil); !errors.Is(err, net.ErrClosed) || errors.Is(err, ErrLost) {
+		t.Errorf("SendPlain: %v", err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	if err := s.SendListener(patient(t), l, nil); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("SendListener: %v", err)
+	}
+	sent := inBackground(func() error { return s.SendPlain(patient(t), conn, nil) })
+	item, err := r.Receive(patient(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer item.Close()
+	if err := await(t, sent); err != nil {
+		t.Error(err)
+	}
+	wantEcho(t, peer, item.Conn)
+}
+
 // TestUnfit: connections that can't travel are refused before anything is sent.
 func TestUnfit(t *testing.T) {
 	s, p := toSender(t)

@@ -35,21 +35,17 @@ func checkPeer(conn *net.UnixConn) error {
 }
 
 // sendDescriptor writes b and the descriptor of a socket to conn. It returns the number of bytes that it
-// has written.
-func sendDescriptor(conn *net.UnixConn, b []byte, socket syscall.RawConn) (n int, err error) {
+// has written. If unsent isn't nil, it has written nothing, because of the socket: it is closed, or the user
+// has too many descriptors on the way.
+func sendDescriptor(conn *net.UnixConn, b []byte, socket syscall.RawConn) (n int, unsent, err error) {
 	// The descriptor is used as it is: a copy could exceed this process's limit.
-	controlErr := socket.Control(func(fd uintptr) {
+	unsent = socket.Control(func(fd uintptr) {
 		n, _, err = conn.WriteMsgUnix(b, syscall.UnixRights(int(fd)), nil)
 	})
-	if controlErr != nil {
-		return 0, controlErr
+	if n == 0 && errors.Is(err, syscall.ETOOMANYREFS) {
+		unsent, err = err, nil
 	}
-	return n, err
-}
-
-// cantSendDescriptor reports whether err is about the descriptor alone: the user has too many on the way.
-func cantSendDescriptor(err error) bool {
-	return errors.Is(err, syscall.ETOOMANYREFS) || errors.Is(err, syscall.EBADF)
+	return n, unsent, err
 }
 
 // A received descriptor is one that came with a header.

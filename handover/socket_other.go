@@ -31,13 +31,14 @@ func checkPeer(*net.UnixConn) error { return errSystem }
 
 func pair() (*net.UnixConn, *os.File, error) { return nil, nil, errSystem }
 
-func sendDescriptor(*net.UnixConn, []byte, syscall.RawConn) (int, error) { return 0, errSystem }
+func sendDescriptor(*net.UnixConn, []byte, syscall.RawConn) (n int, unsent, err error) {
+	return 0, nil, errSystem
+}
 
 func readHeaderBytes(*net.UnixConn, []byte) (received, int, error) {
 	return received{fd: -1}, 0, errSystem
 }
 
-func cantSendDescriptor(error) bool { return false }
-func noDescriptorLeft(error) bool   { return false }
-func end(conn net.Conn)             { conn.Close() }
-func closeOnExec(int)               {}
+func noDescriptorLeft(error) bool { return false }
+func end(conn net.Conn)           { conn.Close() }
+func closeOnExec(int)             {}
