@@ -160,6 +160,9 @@ func finishAll(peers []*peer, report func(i int, err error)) {
 // TestKill: whichever process is killed, and whenever, each connection is whole or closed.
 func TestKill(t *testing.T) {
 	var whole, ended int
+	if testing.Short() {
+		*kills = min(*kills, 6)
+	}
 	for i := range *kills {
 		f := startFleet(t)
 		seen := new(sight)
