@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/connstate"
 	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
@@ -79,6 +80,9 @@ func TestSendCertificates(t *testing.T) {
 		})
 		before := conn.ConnectionState()
 		item := sent(t, s, r, conn, []byte{byte(i)})
+		if core, _, err := connstate.Split(item.state); err != nil || len(core) > 500 {
+			t.Errorf("the state has %d bytes without the certificates, %v", len(core), err)
+		}
 		next, err := item.Attach(ctx)
 		if err != nil {
 			t.Fatal(err)

@@ -41,6 +41,9 @@ type served struct {
 // handshakeTimeout bounds the handshakes, for which Send waits.
 const handshakeTimeout = 10 * time.Second
 
+// firstPause is that of Accept, after which it tries again.
+const firstPause = 5 * time.Millisecond
+
 // update changes the fields that mu guards.
 func (s *Server) update(change func()) {
 	s.mu.Lock()
@@ -67,15 +70,21 @@ func (s *Server) look(at func()) (changed <-chan struct{}) {
 }
 
 // Accept accepts connections, and serves each in a goroutine of its own, until l is closed. It returns l's
-// error.
+// error. If the process has no descriptor left, it tries again after at most a second.
 func (s *Server) Accept(l net.Listener) error {
 	s.update(func() { s.accepting[l]++ })
 	defer s.update(func() { s.accepting[l]-- })
-	for {
+	for pause := firstPause; ; {
 		conn, err := l.Accept()
+		if err != nil && noDescriptorLeft(err) {
+			time.Sleep(pause)
+			pause = min(2*pause, time.Second)
+			continue
+		}
 		if err != nil {
 			return err
 		}
+		pause = firstPause
 		s.update(func() { s.shaking++ })
 		go func() {
 			defer s.update(func() { s.shaking-- })

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
+	"syscall"
 	"testing"
 
 	"github.com/ossl-go/ossl"
@@ -72,6 +74,39 @@ func wantAnswer(t *testing.T, peer *tls.Conn) {
 	}
 	if _, err := peer.Read(buf); err != nil || string(buf) != "whole" {
 		t.Fatalf("read %q, %v", buf, err)
+	}
+}
+
+// full is a listener of a process that has no descriptor left, at first.
+type full struct {
+	net.Listener
+	times int
+}
+
+func (l *full) Accept() (net.Conn, error) {
+	if l.times++; l.times <= 3 {
+		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	}
+	return l.Listener.Accept()
+}
+
+// TestServerFull: a Server goes on to accept when there are descriptors again.
+func TestServerFull(t *testing.T) {
+	s, l, _ := echoing(t)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limited := &full{Listener: inner}
+	done := make(chan error, 1)
+	go func() { done <- s.Accept(limited) }()
+	connected(t, inner)
+	inner.Close()
+	if err := <-done; !errors.Is(err, net.ErrClosed) || limited.times < 5 {
+		t.Errorf("Accept: %v, after %d calls", err, limited.times)
 	}
 }
 
