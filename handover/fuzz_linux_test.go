@@ -12,8 +12,8 @@ import (
 )
 
 // feed sends the input of a fuzz target to a side of a hand-over, and then closes its direction. A byte
-// of sockets, for each 12 bytes of the input, is the number of descriptors that come with these bytes.
-func feed(t *testing.T, to *net.UnixConn, socket int, input, sockets []byte) {
+// of counts, for each 12 bytes of the input, is the number of descriptors that come with these bytes.
+func feed(t *testing.T, to *net.UnixConn, socket int, input, counts []byte) {
 	defer to.CloseWrite()
 	deadline := time.Now().Add(tlstest.Patience)
 	if err := to.SetDeadline(deadline); err != nil {
@@ -22,11 +22,11 @@ func feed(t *testing.T, to *net.UnixConn, socket int, input, sockets []byte) {
 	for len(input) > 0 {
 		n := min(headerLen, len(input))
 		var rights []byte
-		if len(sockets) > 0 {
-			if k := sockets[0] % 4; k > 0 {
+		if len(counts) > 0 {
+			if k := counts[0] % 4; k > 0 {
 				rights = syscall.UnixRights([]int{socket, socket, socket}[:k]...)
 			}
-			sockets = sockets[1:]
+			counts = counts[1:]
 		}
 		if _, _, err := to.WriteMsgUnix(input[:n], rights, nil); err != nil {
 			return // the side has refused it
@@ -44,15 +44,13 @@ func FuzzReceiver(f *testing.F) {
 	f.Add(append(append(h(msgSocket, 2, 1, 0), h(msgState, 0, 1, 5)...), 0, 0, 0, 1, 'x'), []byte{1})
 	f.Add(append(append(h(msgCertificate, 0, 0, 3), "der"...), h(99, 1, 0, 0)...), []byte{0})
 	f.Add(append(h(msgListener, 2, 1, 2), "ab"...), []byte{2})
-	f.Fuzz(func(t *testing.T, input, sockets []byte) {
-		a, b := tlstest.Loopback()
-		defer a.Close()
-		defer b.Close()
-		socket := fd(t, b.(*net.TCPConn), nil)
+	f.Fuzz(func(t *testing.T, input, counts []byte) {
+		_, b := sockets(t) // not of TCP, whose ports would run out
+		socket := fd(t, b, nil)
 		r, p := toReceiver(t)
 		before := descriptors(t)
 		go discard(p)
-		fed := inBackground(func() error { feed(t, p.UnixConn, socket, input, sockets); return nil })
+		fed := inBackground(func() error { feed(t, p.UnixConn, socket, input, counts); return nil })
 		for {
 			item, err := r.Receive(patient(t))
 			if errors.Is(err, context.DeadlineExceeded) {
@@ -80,9 +78,7 @@ func FuzzSender(f *testing.F) {
 	f.Add(append(header{kind: msgRefused, id: 1, length: 1}.append(nil), refusedFull))
 	f.Add(append(header{kind: 99, flags: flagOptional, length: 1}.append(nil), 7))
 	f.Fuzz(func(t *testing.T, input []byte) {
-		peer, conn := tlstest.Loopback()
-		defer peer.Close()
-		defer conn.Close()
+		peer, conn := sockets(t)
 		s, p := toSender(t)
 		sent := inBackground(func() error { return s.SendPlain(patient(t), conn, nil) })
 		p.read(headerLen)

@@ -104,6 +104,35 @@ func TestSendCertificates(t *testing.T) {
 	}
 }
 
+// TestSendClients: clients move as servers do.
+func TestSendClients(t *testing.T) {
+	if ossltest.RecordsByLibssl() {
+		t.Skip("OSSL_RECORDS=libssl: libssl has the records")
+	}
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		t.Run(tls.VersionName(version), func(t *testing.T) {
+			ctx := ossltest.NewContext(t, tlstest.ClientConfig(tlstest.Only(version)))
+			a, b := tlstest.Loopback()
+			conn, peer := ctx.Client(a, ""), tls.Server(b, tlstest.ServerConfig())
+			defer peer.Close()
+			tlstest.Shake(t, conn, peer)
+			before := conn.ConnectionState()
+			s, r := session(t)
+			next, err := sent(t, s, r, conn, nil).Attach(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantEcho(t, next, peer)
+			if err := tlstest.SameState(before, next.ConnectionState()); err != nil {
+				t.Error(err)
+			}
+			if err := next.VerifyHostname(tlstest.ServerName); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // TestCerts: both tables forget the same certificates, and hold all of a connection.
 func TestCerts(t *testing.T) {
 	var c certs

@@ -107,7 +107,7 @@ func visit(t *testing.T, addr string) (stop func() int) {
 			select {
 			case <-stopped:
 				return
-			default:
+			case <-time.After(5 * time.Millisecond): // ports run out otherwise
 			}
 			conn, err := tls.Dial("tcp", addr, tlstest.ClientConfig())
 			if err != nil {
