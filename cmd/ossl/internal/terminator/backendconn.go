@@ -98,3 +98,12 @@ func underTLS(conn net.Conn) net.Conn {
 		conn = c.NetConn()
 	}
 }
+
+// socketOf returns the socket under TLS, and under a connection of http.Transport.
+func socketOf(conn net.Conn) net.Conn {
+	conn = underTLS(conn)
+	if c, ok := conn.(*backendConn); ok {
+		return c.Conn
+	}
+	return conn
+}

@@ -22,6 +22,7 @@ type backends struct {
 	byAddress bool
 	patience  time.Duration // after which no further backend is tried
 	now       func() time.Time
+	shares    *shares // for HTTP backends
 	log       *slog.Logger
 
 	mu   sync.Mutex
@@ -47,6 +48,7 @@ func newBackends(plan *backendPlan, lists crlStore, log *slog.Logger) (*backends
 	// Longer than dialing and the handshake may take, because their errors contain more.
 	patience := 2*plan.limits.Backend + Time(time.Second)
 	p.patience = time.Duration(patience)
+	p.shares = newShares(plan.limits, patience)
 	for _, to := range plan.targets {
 		made, err := newBackend(plan, to, lists)
 		if err != nil {
@@ -167,9 +169,10 @@ func (p *backends) RoundTrip(r *http.Request) (*http.Response, error) {
 		resp, a, err := m.requests.try(r)
 		m.judge(r.Context(), a, err)
 		if err != nil {
-			err = &memberError{m, err}
+			return nil, &memberError{m, err}
 		}
-		return resp, err
+		m.upgraded(resp)
+		return resp, nil
 	}
 	c, _ := r.Context().Value(clientKey{}).(*client)
 	begun := p.now()
@@ -190,6 +193,7 @@ func (p *backends) RoundTrip(r *http.Request) (*http.Response, error) {
 			} else { // an upgrade, which is over when the request is
 				context.AfterFunc(r.Context(), m.leave)
 			}
+			m.upgraded(resp)
 			return resp, nil
 		}
 		m.leave()
@@ -204,14 +208,21 @@ func (p *backends) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
+// upgraded notes that a backend has agreed to an upgrade, if the response is of that kind.
+func (m *member) upgraded(resp *http.Response) {
+	if c, ok := resp.Body.(*upgradedConn); ok {
+		c.upgrade.member = m
+	}
+}
+
 // spent reports whether no further backend may be tried.
 func (p *backends) spent(tried []*member, begun time.Time) bool {
 	return len(tried) == min(maxTries, len(p.members)) || p.now().Sub(begun) >= p.patience
 }
 
-// connect connects a TCP client to a backend. The caller must call leave when the connection is
+// connect connects a TCP client to a backend. The caller must call its leave when the connection is
 // closed.
-func (p *backends) connect(ctx context.Context, c *client) (conn net.Conn, leave func(), err error) {
+func (p *backends) connect(ctx context.Context, c *client) (net.Conn, *member, error) {
 	begun := p.now()
 	var tried []*member
 	for {
@@ -222,7 +233,7 @@ func (p *backends) connect(ctx context.Context, c *client) (conn net.Conn, leave
 			if len(p.members) > 1 {
 				m.tell(p.log, change, nil)
 			}
-			return conn, m.leave, nil
+			return conn, m, nil
 		}
 		m.leave()
 		tried = append(tried, m)

@@ -51,8 +51,10 @@ type Config struct {
 	// Their connections must begin with one, and no others are accepted. None means no headers.
 	AcceptProxy []string `toml:"accept-proxy"`
 
-	AccessLog bool   `toml:"access-log"` // a line for each request or TCP connection
-	Limits    Limits `toml:"limits"`
+	AccessLog bool `toml:"access-log"` // a line for each request or TCP connection
+	// LeaveConnections is whether connections to TCP backends, and upgraded ones, stay with the former process at a restart.
+	LeaveConnections bool   `toml:"leave-connections"`
+	Limits           Limits `toml:"limits"`
 
 	// Landlock decides whether the process gives up all access that it doesn't need: "on"; "auto" for
 	// on if the kernel can; "off" or "".

@@ -2,6 +2,7 @@ package terminator
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -44,6 +45,7 @@ type engine struct {
 // doesn't stop at the ClientHello to ask for one.
 type compiled struct {
 	server func(net.Conn) tlsConn
+	attach attach // nil for crypto/tls
 	used   []usedCertificates
 }
 
@@ -104,6 +106,26 @@ func newEngine(
 }
 
 func (e *engine) server(conn net.Conn) tlsConn { return e.current.Load().server(conn) }
+
+// attach goes on with a client's connection that is in a state.
+func (e *engine) attach(conn net.Conn, state []byte) (tlsConn, error) {
+	return e.current.Load().attach.to(conn, state)
+}
+
+// An attach goes on with a connection that is in a state.
+type attach func(conn net.Conn, state []byte) (*ossl.Conn, error)
+
+// to returns the connection, or an error if the engine has no such states.
+func (a attach) to(conn net.Conn, state []byte) (tlsConn, error) {
+	if a == nil {
+		return nil, errors.ErrUnsupported
+	}
+	secure, err := a(conn, state)
+	if err != nil {
+		return nil, err
+	}
+	return secure, nil
+}
 
 // watch looks at the certificates until ctx is done. No handshake does, since file systems may be
 // slow; and if no client comes for a long time, the first one still gets the certificate of that day.
@@ -250,6 +272,7 @@ func compileEngine(
 		return nil, p.policy.explainPairs(err, sites[0].plan.Pairs)
 	}
 	made.server = func(conn net.Conn) tlsConn { return ctx.Server(conn) }
+	made.attach = ctx.Attach
 	return made, nil
 }
 
@@ -310,19 +333,26 @@ func setClients(config *tls.Config, optional bool, authorities *x509.CertPool) {
 
 // readPool reads authorities from files in PEM, which must be whole and hold nothing else.
 func readPool(files []string) (*x509.CertPool, error) {
-	pool := x509.NewCertPool()
+	pool, _, err := readPoolAndSum(files)
+	return pool, err
+}
+
+// readPoolAndSum is readPool, and returns a hash of all files.
+func readPoolAndSum(files []string) (*x509.CertPool, []byte, error) {
+	pool, sum := x509.NewCertPool(), sha256.New()
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
+		sum.Write(text)
 		certs, err := keys.ParseCertificates(text)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
+			return nil, nil, fmt.Errorf("%s: %w", file, err)
 		}
 		for _, cert := range certs {
 			pool.AddCert(cert)
 		}
 	}
-	return pool, nil
+	return pool, sum.Sum(nil), nil
 }

@@ -34,8 +34,10 @@ var (
 			return len(cache.entries), cache.size
 		}, err
 	}
-	NotFound  = notFound
-	PortOfTLS = (*Config).portOfTLS
+	NotFound    = notFound
+	AppendOffer = appendOffer
+	SplitOffer  = splitOffer
+	PortOfTLS   = (*Config).portOfTLS
 	// CoversAfter returns the reason why a process that Landlock has confined for one Config can't serve
 	// another one.
 	CoversAfter = func(first *Config, later func() *Config) error {
@@ -107,6 +109,16 @@ var (
 
 // Places returns the number of connections that have places.
 func (s *Server) Places() int { return s.gate.slots.inUse() }
+
+// RestAll asks all connections to rest, and returns the number of those that can.
+func (s *Server) RestAll() (n int) {
+	for _, c := range s.current.Load().tunnels() {
+		if r := c.rest.Load(); r != nil && r.begin(restPatience, func() {}) {
+			n++
+		}
+	}
+	return n
+}
 
 // LateTimers fires both timers of a request before the response arrives or, if responded is set, between
 // two reads of its body. It reports whether the request was cancelled.

@@ -25,12 +25,12 @@ type gate struct {
 	refused complaints
 	serve   func(*client) // takes over a connection; it must not block
 
-	ctx       context.Context // done when the gate closes
-	close     context.CancelFunc
-	headers   context.Context // done when PROXY headers are waited for no longer
-	cut       context.CancelFunc
-	listeners []net.Listener
-	loops     sync.WaitGroup
+	ctx     context.Context // done when the gate closes
+	close   context.CancelFunc
+	headers context.Context // done when PROXY headers are waited for no longer
+	cut     context.CancelFunc
+	sockets []socket
+	loops   sync.WaitGroup
 }
 
 // A client is an accepted connection.
@@ -41,8 +41,11 @@ type client struct {
 	done    func()      // gives the connection's place to another one; only the first call counts
 	begun   atomic.Bool // its first request has reached the handler
 	work    clientWork
-	http1   *http1Conn // if it speaks HTTP/1, from the end of the handshake on
-	http2   *http2Conn // if it speaks HTTP/2; guarded by the generation's mu
+	place   string                 // where it has connected
+	rest    atomic.Pointer[rest]   // while data is passed on, or nil
+	stays   atomic.Pointer[string] // the reason why it has not moved to another process, or nil
+	http1   *http1Conn             // if it speaks HTTP/1, from the end of the handshake on
+	http2   *http2Conn             // if it speaks HTTP/2; guarded by the generation's mu
 }
 
 // String returns the client's address for logs.
@@ -53,8 +56,8 @@ func (c *client) String() string {
 	return "unix"
 }
 
-func newGate(listeners []net.Listener, log *slog.Logger) *gate {
-	g := &gate{listeners: listeners, log: log, sources: newSources(), rate: rate.NewLimiter(rate.Inf, 1)}
+func newGate(sockets []socket, log *slog.Logger) *gate {
+	g := &gate{sockets: sockets, log: log, sources: newSources(), rate: rate.NewLimiter(rate.Inf, 1)}
 	g.slots.freed = make(chan struct{}, 1)
 	g.idlers.clients = map[*client]struct{}{}
 	g.ctx, g.close = context.WithCancel(context.Background())
@@ -77,8 +80,8 @@ func (g *gate) set(l Limits, s senders) {
 
 // start begins to accept.
 func (g *gate) start() {
-	for _, l := range g.listeners {
-		g.loops.Go(func() { g.accept(l) })
+	for _, s := range g.sockets {
+		g.loops.Go(func() { g.accept(s) })
 	}
 }
 
@@ -86,8 +89,8 @@ func (g *gate) start() {
 // header is still missing when ctx is done.
 func (g *gate) stop(ctx context.Context) {
 	g.close()
-	for _, l := range g.listeners {
-		_ = l.Close()
+	for _, s := range g.sockets {
+		_ = s.listener.Close()
 	}
 	undo := context.AfterFunc(ctx, g.cut)
 	g.loops.Wait()
@@ -99,10 +102,10 @@ func (g *gate) stop(ctx context.Context) {
 // one client waits here, and the others wait in the kernel's queue. If the server is full, the clients
 // that have been idle longest give up their places. Those with a PROXY header have places already when
 // they wait for the rate.
-func (g *gate) accept(l net.Listener) {
+func (g *gate) accept(s socket) {
 	pause := time.Duration(0)
 	for {
-		conn, err := l.Accept()
+		conn, err := s.listener.Accept()
 		if err == nil {
 			pause = 0
 			full := func(first bool) {
@@ -119,7 +122,7 @@ func (g *gate) accept(l net.Listener) {
 				// above the limit.
 				g.slots.force()
 			}
-			g.admit(conn)
+			g.admit(conn, s.place)
 			continue
 		}
 		if g.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
@@ -137,8 +140,8 @@ func (g *gate) accept(l net.Listener) {
 }
 
 // admit hands a connection on, after its PROXY header if it has to have one.
-func (g *gate) admit(conn net.Conn) {
-	c := &client{conn: conn, since: time.Now(), address: addrPortOf(conn.RemoteAddr())}
+func (g *gate) admit(conn net.Conn, place string) {
+	c := &client{conn: conn, since: time.Now(), address: addrPortOf(conn.RemoteAddr()), place: place}
 	s := g.senders.Load()
 	if s.expected() && !s.has(conn.RemoteAddr()) {
 		g.refuse(c, "accept-proxy")
@@ -188,6 +191,24 @@ func (g *gate) bound(c *client) {
 	}
 	_ = g.rate.Wait(g.ctx) // a gate that closes hands on at once: the clients here have their places
 	g.serve(c)
+}
+
+// adopt counts a client that a former process has accepted. It is counted above the limits too.
+func (g *gate) adopt(c *client) {
+	g.slots.force()
+	c.work.idleSince.Store(time.Now().UnixNano())
+	g.idlers.add(c)
+	source := sourceOf(c.address.Addr())
+	if c.address.IsValid() {
+		g.sources.force(source)
+	}
+	c.done = sync.OnceFunc(func() {
+		if c.address.IsValid() {
+			g.sources.release(source)
+		}
+		g.idlers.remove(c)
+		g.slots.release()
+	})
 }
 
 // refuse closes a connection because of a limit.

@@ -34,15 +34,17 @@ type generation struct {
 	stopChecks context.CancelFunc
 
 	mu      sync.Mutex
-	clients map[net.Conn]*client // guarded by mu; by the connection under TLS
-	ending  bool                 // guarded by mu
-	leaving atomic.Bool          // like ending; clients are told that their connections will be closed
-	changed chan struct{}        // guarded by mu; if it isn't nil, it is closed when a client changes
+	clients map[net.Conn]*client  // guarded by mu; by the connection under TLS
+	ending  bool                  // guarded by mu
+	mover   atomic.Pointer[mover] // or nil
+	leaving atomic.Bool           // like ending; clients are told that their connections will be closed
+	changed chan struct{}         // guarded by mu; if it isn't nil, it is closed when a client changes
 }
 
 // A site is a Site in effect.
 type site struct {
 	plan         *sitePlan
+	demands      string // sitePlan.demands
 	certificates *certificates
 	authorities  *x509.CertPool // of clients, as the files had them; nil if clients need no certificate
 	handler      http.Handler   // of an HTTP site
@@ -102,7 +104,7 @@ func (g *generation) prepare(state *sessions, lists crlStore) error {
 		return err
 	}
 	parts := &sharedParts{cache: newFileCache(g.plan.limits.FileCacheBytes), secrets: newSecretFiles(g.plan.secrets),
-		certificates: map[string]*certificates{}, authorities: map[string]*x509.CertPool{}, lists: lists}
+		certificates: map[string]*certificates{}, authorities: map[string]authorities{}, lists: lists}
 	for _, p := range g.plan.sites {
 		s := &site{plan: p}
 		if err := g.prepareSite(s, parts); err != nil {
@@ -135,9 +137,15 @@ func (g *generation) prepare(state *sessions, lists crlStore) error {
 type sharedParts struct {
 	cache        *fileCache
 	secrets      *secretFiles
-	certificates map[string]*certificates  // by the names of their pairs
-	authorities  map[string]*x509.CertPool // by the names of their files
+	certificates map[string]*certificates // by the names of their pairs
+	authorities  map[string]authorities   // by the names of their files
 	lists        crlStore
+}
+
+// authorities are those of clients.
+type authorities struct {
+	pool *x509.CertPool
+	sum  []byte // of the files
 }
 
 // prepareSite makes the parts of a site.
@@ -152,13 +160,19 @@ func (g *generation) prepareSite(s *site, parts *sharedParts) (err error) {
 		}
 		parts.certificates[pairs] = s.certificates
 	}
+	var sum []byte
 	if files := fmt.Sprintf("%q", p.ClientCA); len(p.ClientCA) > 0 {
-		if s.authorities = parts.authorities[files]; s.authorities == nil {
-			if s.authorities, err = readPool(p.ClientCA); err != nil {
+		if parts.authorities[files].pool == nil {
+			pool, sum, err := readPoolAndSum(p.ClientCA)
+			if err != nil {
 				return err
 			}
-			parts.authorities[files] = s.authorities
+			parts.authorities[files] = authorities{pool, sum}
 		}
+		s.authorities, sum = parts.authorities[files].pool, parts.authorities[files].sum
+	}
+	if s.demands, err = p.demands(&g.plan.tls, sum); err != nil {
+		return err
 	}
 	if p.backends == nil {
 		files, err := newFileHandler(&p.Site, parts.secrets, parts.cache, g.log)
@@ -206,6 +220,18 @@ func (g *generation) drop(c *client) {
 	defer g.mu.Unlock()
 	delete(g.clients, c.conn)
 	g.change()
+}
+
+// tunnels returns the clients whose connections are passed on.
+func (g *generation) tunnels() (all []*client) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, c := range g.clients {
+		if c.rest.Load() != nil {
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 // change wakes await. g.mu is held.

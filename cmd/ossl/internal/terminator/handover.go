@@ -21,6 +21,7 @@ type handoverState struct {
 	Ready      int            `json:"ready"`      // a pipe, to which the process writes when it serves, or 0
 	Keys       int            `json:"keys"`       // a pipe, from which the process reads ticket keys, or 0
 	KeysFor    string         `json:"keysFor"`    // the settings of sessions for which these were made
+	Moves      int            `json:"moves"`      // a Unix socket, by which connections move, or 0
 	Config     int            `json:"config"`     // the text of the configuration, or 0
 	Domain     *domain        `json:"domain"`     // by which the process is confined, or nil
 	Unconfined string         `json:"unconfined"` // the reason why it isn't, from a process that has tried
@@ -50,6 +51,8 @@ type Inherited struct {
 	timers     error    // the reason why the timers stay as they are, or nil
 	config     *os.File // the text of the configuration, which may be a pipe's, or nil
 	keysPipe   int      // the descriptor of the pipe with the keys, or 0
+	moves      int      // the descriptor of the socket by which connections move, or 0
+	takes      bool     // connections from there
 	keys       []agedKey
 	keysFor    string // the settings of sessions for which keys were made
 }
@@ -73,7 +76,7 @@ func Inherit() (*Inherited, error) {
 		return nil, fmt.Errorf("%s is for a child of the process %d, which this is not; do not set it", handoverVariable, state.From)
 	}
 	in := &Inherited{domain: state.Domain, unconfined: state.Unconfined, settled: again, again: again,
-		keysPipe: state.Keys, keysFor: state.KeysFor}
+		keysPipe: state.Keys, keysFor: state.KeysFor, moves: state.Moves}
 	for _, h := range state.Sockets {
 		l, err := inheritListener(uintptr(h.Descriptor), h.Place)
 		if err != nil {
@@ -88,6 +91,7 @@ func Inherit() (*Inherited, error) {
 		in.config = inheritFile(uintptr(state.Config), "configuration")
 	}
 	keepFromChildren(in.keysPipe)
+	keepFromChildren(in.moves)
 	return in, nil
 }
 
@@ -114,6 +118,25 @@ func (in *Inherited) readTicketKeys() (err error) {
 	}
 	in.keysPipe = 0
 	return nil
+}
+
+// takeMoves returns a server's taker of the former process's connections, or nil if it takes none.
+func (in *Inherited) takeMoves(s *Server) *taker {
+	if in.moves == 0 {
+		return nil
+	}
+	conn, err := inheritMoves(uintptr(in.moves))
+	in.moves = 0
+	if err != nil {
+		s.log.Error("the connections of the former process stay there", "error", err)
+		return nil
+	}
+	if s.current.Load().plan.leaves {
+		_ = conn.Close()
+		return nil
+	}
+	in.takes = true
+	return newTaker(conn, s)
 }
 
 // ticketKeys returns the ticket keys that only the former process had. It returns none if it had other
@@ -157,7 +180,11 @@ func (in *Inherited) Ready() (err error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.ready != nil {
-		_, err = in.ready.Write([]byte{1})
+		version := byte(1)
+		if in.takes {
+			version = movesVersion
+		}
+		_, err = in.ready.Write([]byte{version})
 		err = errors.Join(err, in.ready.Close())
 	}
 	for _, s := range in.sockets {

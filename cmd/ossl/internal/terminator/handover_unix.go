@@ -59,6 +59,19 @@ func (s *Server) HandOver(ctx context.Context, cmd *exec.Cmd) error {
 		defer end()
 		state.Keys, state.KeysFor = hand(theirs), own.settings
 	}
+	var ours *net.UnixConn
+	if !s.current.Load().plan.leaves {
+		var theirs *os.File
+		if ours, theirs, err = movesPair(); err != nil {
+			return err
+		}
+		defer func() {
+			if ours != nil {
+				_ = ours.Close()
+			}
+		}()
+		state.Moves = hand(theirs)
+	}
 	text, err := json.Marshal(state)
 	if err != nil {
 		return err
@@ -72,7 +85,8 @@ func (s *Server) HandOver(ctx context.Context, cmd *exec.Cmd) error {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	if err := awaitReady(ctx, ready); err != nil {
+	version, err := awaitReady(ctx, ready)
+	if err != nil {
 		_ = cmd.Process.Kill()
 		if exit := <-ended; !errors.Is(err, context.Cause(ctx)) {
 			return fmt.Errorf("the new process ended before it served: %w", exit)
@@ -84,29 +98,35 @@ func (s *Server) HandOver(ctx context.Context, cmd *exec.Cmd) error {
 			l.SetUnlinkOnClose(false)
 		}
 	}
+	if version == movesVersion && ours != nil {
+		s.mover = newMover(ours, s.log)
+		ours = nil
+	}
 	s.handed.Store(true)
 	return nil
 }
 
-// awaitReady waits for the byte that Ready writes. If ctx is done first, it returns ctx's error.
-func awaitReady(ctx context.Context, ready *os.File) error {
+// awaitReady waits for the byte that Ready writes, and returns it. If ctx is done first, it returns ctx's
+// error.
+func awaitReady(ctx context.Context, ready *os.File) (byte, error) {
 	undo := context.AfterFunc(ctx, func() { _ = ready.Close() })
 	defer undo()
-	if _, err := ready.Read(make([]byte, 1)); err != nil {
+	var version [1]byte
+	if _, err := ready.Read(version[:]); err != nil {
 		if ended := context.Cause(ctx); ended != nil {
-			return ended
+			return 0, ended
 		}
-		return err
+		return 0, err
 	}
-	return nil
+	return version[0], nil
 }
 
-// duplicate returns another descriptor of a socket. The socket stays in nonblocking mode. The
-// listener's File would make it blocking, for this process too.
-func duplicate(l net.Listener) (*os.File, error) {
-	conn, ok := l.(syscall.Conn)
+// duplicate returns another descriptor of a listener or a connection. The socket stays in nonblocking
+// mode. The listener's File would make it blocking, for this process too.
+func duplicate(socket any) (*os.File, error) {
+	conn, ok := socket.(syscall.Conn)
 	if !ok {
-		return nil, fmt.Errorf("a %T can't be handed over", l)
+		return nil, fmt.Errorf("a %T can't be handed over", socket)
 	}
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -120,7 +140,7 @@ func duplicate(l net.Listener) (*os.File, error) {
 	if failed != nil {
 		return nil, os.NewSyscallError("fcntl", failed)
 	}
-	return os.NewFile(uintptr(copied), l.Addr().String()), nil
+	return os.NewFile(uintptr(copied), "socket"), nil
 }
 
 // inheritListener returns the listener of a file descriptor. A Unix socket's listener removes the

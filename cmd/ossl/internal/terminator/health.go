@@ -79,6 +79,13 @@ func (h *health) enter(now time.Time) {
 	}
 }
 
+// join counts a connection that a former process has made.
+func (h *health) join() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.underWay++
+}
+
 // leave is called when the request that entered is over.
 func (h *health) leave() {
 	h.mu.Lock()

@@ -21,11 +21,13 @@ func (a *activity) until(idle Time) time.Time {
 }
 
 // An idleConn fails reads and writes when there has been no progress in either direction for some
-// time. The two connections of a relay share the activity.
+// time. The two connections of a tunnel share the activity.
 type idleConn struct {
 	net.Conn
 	idle     Time
 	activity *activity
+	rest     *rest  // nil if its reads never rest
+	early    []byte // was read before
 	writes   writes
 }
 
@@ -36,8 +38,13 @@ func newIdleConn(conn net.Conn, idle Time, shared *activity) *idleConn {
 }
 
 func (c *idleConn) Read(b []byte) (int, error) {
-	for deadline := c.idle.in(); ; {
-		if err := c.Conn.SetReadDeadline(deadline); err != nil {
+	if len(c.early) > 0 {
+		n := copy(b, c.early)
+		c.early = c.early[n:]
+		return n, nil
+	}
+	for deadline := c.activity.until(c.idle); ; {
+		if err := c.rest.setDeadline(c, deadline); err != nil {
 			return 0, err
 		}
 		n, err := c.Conn.Read(b)

@@ -20,8 +20,10 @@ var (
 	descRequests = describe("limited_requests_total",
 		"Requests that met a limit: they waited for address-requests, and were answered with 503 for backend-conns.", "limit")
 	descRedirects = describe("redirects_total", "Requests of plain HTTP, which were redirected or refused.")
-	descReloads   = describe("reloads_total", "Reloads of the configuration.", "result")
-	descChanges   = describe("certificate_changes_total",
+	descFormer    = describe("former_connections_total",
+		"Connections of the former process that were passed on there: those that moved here, and others by the reason.", "result")
+	descReloads = describe("reloads_total", "Reloads of the configuration.", "result")
+	descChanges = describe("certificate_changes_total",
 		"Changes of certificate files while the server ran; those that are refused have no effect.", "result")
 	descLists = describe("crl_changes_total",
 		"Changes of the files of revocation lists while the server ran; those that are refused have no effect.", "result")
@@ -40,7 +42,7 @@ var (
 func (collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descConnections, descLimited, descRequests, descRedirects, descReloads, descChanges, descExpiry, descTicketKey, descACME,
-		descLog, descLists, descListExpiry,
+		descLog, descLists, descListExpiry, descFormer,
 	} {
 		ch <- d
 	}
@@ -67,6 +69,13 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		count(descRequests, s.limited.times(limit), limit)
 	}
 	count(descRedirects, s.redirected.Load())
+	if s.taker != nil {
+		moved, stayed := s.taker.counts()
+		count(descFormer, moved, "moved")
+		for reason, n := range stayed {
+			count(descFormer, n, reason)
+		}
+	}
 	count(descReloads, s.reloads.Load(), "succeeded")
 	count(descReloads, s.failedReloads.Load(), "failed")
 	if w := s.logWriter.Load(); w != nil {

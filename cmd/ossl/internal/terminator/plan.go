@@ -12,6 +12,7 @@ type plan struct {
 	senders     senders
 	limits      Limits
 	accessLog   bool
+	leaves      bool   // connections with this process at a restart
 	portOfTLS   string // to which plain requests are redirected, or "" for the default one
 	tls         tlsPlan
 	acme        *acmePlan
@@ -32,7 +33,8 @@ func (c *Config) lasting() []lasting {
 // compile returns the plan, or an error that names the first setting that is wrong, or contradicts another
 // one. It reads no file: those that a Config names may change until the plan is put into effect.
 func (c *Config) compile() (p *plan, err error) {
-	p = &plan{lasting: c.lasting(), user: c.User, limits: c.Limits, accessLog: c.AccessLog, portOfTLS: c.portOfTLS()}
+	p = &plan{lasting: c.lasting(), user: c.User, limits: c.Limits, accessLog: c.AccessLog, leaves: c.LeaveConnections,
+		portOfTLS: c.portOfTLS()}
 	if p.places, err = c.compileListen(); err != nil {
 		return nil, err
 	}

@@ -29,7 +29,8 @@ type progressWriter struct {
 	status   int
 	written  int64
 	hijacked bool
-	upgrade  *upgrade // the change to another protocol that the backend has agreed to, or nil
+	upgrade  *upgrade       // the change to another protocol that the backend has agreed to, or nil
+	goOn     func(*upgrade) // passes data on after an upgrade
 	// duplex means that the response may begin while the request's body is still being read. net/http
 	// would take up to 256 KB of the body away from its reader before it sends the header.
 	duplex bool

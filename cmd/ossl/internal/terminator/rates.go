@@ -68,6 +68,13 @@ func (s *sources) take(from netip.Prefix, l *Limits) (limit string) {
 // burst returns the number of connections that may come at once: as many as in a second.
 func burst(perSecond float64) int { return max(1, int(math.Ceil(perSecond))) }
 
+// force counts a connection, which no limit forbids.
+func (s *sources) force(from netip.Prefix) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open[from]++
+}
+
 // release undoes take.
 func (s *sources) release(from netip.Prefix) {
 	s.mu.Lock()

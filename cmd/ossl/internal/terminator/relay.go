@@ -26,7 +26,35 @@ func (g *generation) relay(c *client) {
 		t.secure = g.engine.server(c.conn)
 		t.client = t.secure
 	}
-	up, down, err := g.relayed(c, t)
+	moved, err := g.relayed(c, t)
+	if !moved {
+		g.endTunnel(c, t, err)
+	}
+}
+
+// A tunnel is a connection that is passed on.
+type tunnel struct {
+	client, backend net.Conn // nil if there is none yet
+	secure          tlsConn  // the client's, or if that has no TLS the backend's, which is nil before it is there
+
+	name     string  // that the client has asked for
+	site     *site   // and which is that of
+	member   *member // the backend
+	upgraded bool    // it has been a connection of HTTP
+	activity activity
+	up, down direction // from the client, and to it
+
+	ofClient, ofBackend []byte // was read before
+}
+
+// A direction is one of a tunnel's two.
+type direction struct {
+	passed int64 // bytes
+	ended  bool  // and the end was passed on
+}
+
+// endTunnel closes the client's connection, and logs it.
+func (g *generation) endTunnel(c *client, t *tunnel, err error) {
 	if err != nil {
 		reset(c.conn) // so that Close can't send close_notify
 	}
@@ -40,19 +68,13 @@ func (g *generation) relay(c *client) {
 		if state.HandshakeComplete {
 			version = tls.VersionName(state.Version)
 		}
-		attributes := []any{"client", c.String(), "name", state.ServerName, "received", up, "sent", down,
+		attributes := []any{"client", c.String(), "name", state.ServerName, "received", t.up.passed, "sent", t.down.passed,
 			"seconds", time.Since(c.since).Seconds(), "tls", version, "resumed", state.DidResume, "error", errText(err)}
 		if g.engine != nil {
 			attributes = withIdentity(attributes, state.PeerCertificates)
 		}
 		g.access.Info("connection", attributes...)
 	}
-}
-
-// A tunnel is a connection that is passed on.
-type tunnel struct {
-	client net.Conn
-	secure tlsConn // the client's, or if that has no TLS the backend's, which is nil before it is there
 }
 
 func errText(err error) string {
@@ -62,44 +84,62 @@ func errText(err error) string {
 	return err.Error()
 }
 
-// relayed returns the bytes that came from the client and went to it.
-func (g *generation) relayed(c *client, t *tunnel) (up, down int64, err error) {
+// relayed shakes hands, connects to the backend, and passes data on. It reports whether another process
+// goes on with the connection.
+func (g *generation) relayed(c *client, t *tunnel) (moved bool, err error) {
 	limits := &g.plan.limits
-	name := ""
-	if t.secure != nil {
+	if g.engine != nil {
 		shaking, cancel := context.WithTimeout(g.ctx, time.Duration(limits.Header))
 		err = t.secure.HandshakeContext(shaking)
 		cancel()
 		if err != nil {
 			g.logHandshake(c, err)
-			return 0, 0, err
+			return false, err
 		}
 		state := t.secure.ConnectionState()
 		if forChallenge(state) {
-			return 0, 0, nil
+			return false, nil
 		}
-		name = state.ServerName
+		t.name = state.ServerName
 	}
 	c.work.begin()
 	defer c.work.end()
-	site, ok := g.names.get(name)
+	site, ok := g.names.get(t.name)
 	if !ok {
-		return 0, 0, errNoSite(name) // the handshake has refused it, unless the engine has changed its mind
+		return false, errNoSite(t.name) // the handshake has refused it, unless the engine has changed its mind
 	}
-	behind, leave, err := site.backends.connect(g.ctx, c)
+	t.site = site
+	t.backend, t.member, err = site.backends.connect(g.ctx, c)
 	if err != nil {
 		g.log.Error("backend", logAttributes(err)...)
-		return 0, 0, err
+		return false, err
 	}
-	defer leave()
+	defer t.member.leave()
 	if g.engine == nil {
-		t.secure = behind.(tlsConn) // checkPlain demands backends with TLS
+		t.secure = t.backend.(tlsConn) // checkPlain demands backends with TLS
 	}
-	var shared activity
-	client, server := newIdleConn(t.client, limits.Idle, &shared), newIdleConn(behind, limits.Idle, &shared)
-	up, down, err = both(g.ctx, client, server)
-	_ = behind.Close() // the end of the client's data was passed on before, or has failed
-	return up, down, err
+	t.activity.note()
+	return g.passOn(c, t)
+}
+
+// passOn passes data on in both directions until both are closed. It reports whether another process goes
+// on with the connection.
+func (g *generation) passOn(c *client, t *tunnel) (moved bool, err error) {
+	for {
+		rest, err := t.both(g, c)
+		if rest != nil {
+			moved, err = g.hand(c, t)
+			rest.resume()
+			if !moved && err == nil {
+				continue
+			}
+		}
+		if !moved {
+			_ = t.backend.Close() // the end of the client's data was passed on before, or has failed
+			g.stayed(c)
+		}
+		return moved, err
+	}
 }
 
 // connect connects to the backend for a client with an address, which has connected to the address local,
@@ -131,17 +171,31 @@ func (b *backend) connect(ctx context.Context, client netip.AddrPort, local net.
 	return secure, nil
 }
 
-// both copies between a client and a backend, and cuts both off if a copy fails. It returns the bytes in
-// each direction, and the first error.
-func both(ctx context.Context, client, backend *idleConn) (up, down int64, err error) {
+// both copies between the client and the backend, and cuts both off if a copy fails. It returns the first
+// error, or the rest if both directions do.
+func (t *tunnel) both(g *generation, c *client) (whole *rest, err error) {
+	idle, ended := g.plan.limits.Idle, 0
+	client := &idleConn{Conn: t.client, idle: idle, activity: &t.activity, early: t.ofClient}
+	backend := &idleConn{Conn: t.backend, idle: idle, activity: &t.activity, early: t.ofBackend}
+	t.ofClient, t.ofBackend = nil, nil // are passed on before a direction rests
+	for _, d := range []*direction{&t.up, &t.down} {
+		if d.ended {
+			ended++
+		}
+	}
+	r := newRest(client, backend, ended)
+	c.rest.Store(r)
+	defer c.rest.Store(nil)
 	var copies sync.WaitGroup
 	var first sync.Once
-	cut := sync.OnceFunc(func() { reset(underTLS(client.Conn)); reset(underTLS(backend.Conn)) })
-	run := func(dst, src *idleConn, count *int64) {
-		n, copyErr := pass(dst, src)
-		*count = n
+	cut := sync.OnceFunc(func() { reset(socketOf(client.Conn)); reset(socketOf(backend.Conn)) })
+	run := func(dst, src *idleConn, d *direction) {
+		if d.ended {
+			return
+		}
+		copyErr := d.pass(dst, src)
 		switch {
-		case copyErr == nil:
+		case copyErr == nil, errors.Is(copyErr, errPaused):
 			return
 		case hearsNoMore(copyErr):
 			// To cut the client off, or to close its socket with data unread in it, would destroy the rest of
@@ -154,21 +208,43 @@ func both(ctx context.Context, client, backend *idleConn) (up, down int64, err e
 		first.Do(func() { err = copyErr })
 		switch {
 		case !errors.As(copyErr, new(*writeError)): // src is cut off
-			awaitTaken(ctx, underTLS(dst.Conn), dst.idle)
+			awaitTaken(g.ctx, socketOf(dst.Conn), dst.idle)
 			cut()
 		case isTimeout(copyErr): // dst takes nothing
-			awaitTaken(ctx, underTLS(src.Conn), src.idle)
+			awaitTaken(g.ctx, socketOf(src.Conn), src.idle)
 			cut()
 		default: // dst is cut off. The other direction passes on what dst has sent before, and finds that out too
 		}
 	}
-	copies.Go(func() { run(backend, client, &up) })
-	run(client, backend, &down)
+	copies.Go(func() { run(backend, client, &t.up) })
+	run(client, backend, &t.down)
 	copies.Wait()
 	if err != nil {
 		cut()
 	}
-	return up, down, err
+	if r.whole() {
+		whole = r
+	}
+	return whole, err
+}
+
+// pass is pass of package's for a direction that may rest. It returns errPaused if both rest.
+func (d *direction) pass(dst, src *idleConn) error {
+	for {
+		n, err := pass(dst, src)
+		d.passed += n
+		switch {
+		case err == nil:
+			d.ended = true
+			src.rest.end()
+			return nil
+		case !errors.Is(err, errPaused):
+			src.rest.fail()
+			return err
+		case src.rest.join():
+			return err
+		}
+	}
 }
 
 // awaitTaken waits until the peer of a connection has taken all data that was sent to it, or takes no

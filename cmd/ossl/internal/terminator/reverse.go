@@ -27,6 +27,7 @@ type backend struct {
 	target
 	plan   *backendPlan
 	tls    func(net.Conn) tlsConn // nil for a backend without TLS
+	attach attach                 // nil for a backend without TLS, and with crypto/tls
 	config *tls.Config            // nil for a backend without TLS
 }
 
@@ -50,6 +51,7 @@ func newBackend(p *backendPlan, to target, lists crlStore) (*backend, error) {
 		return nil, err
 	}
 	made.tls = func(conn net.Conn) tlsConn { return ctx.Client(conn, "") }
+	made.attach = ctx.Attach
 	return made, nil
 }
 
@@ -183,7 +185,6 @@ func reverseHandler(p *backends, limited *complaints, log *slog.Logger) http.Han
 		ErrorLog:     slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		ErrorHandler: failed,
 	}
-	shares := newShares(p.plan.limits, Time(p.patience))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// A tunnel would be to an address of the client's choice, and an echo shows headers to scripts.
 		if r.Method == http.MethodConnect || r.Method == http.MethodTrace {
@@ -196,7 +197,7 @@ func reverseHandler(p *backends, limited *complaints, log *slog.Logger) http.Han
 		}
 		if c, ok := r.Context().Value(clientKey{}).(*client); ok && c.address.IsValid() {
 			full := func() { limited.report(log, "address-requests", r.RemoteAddr) }
-			release, err := shares.take(r.Context(), sourceOf(c.address.Addr()), full)
+			release, err := p.shares.take(r.Context(), sourceOf(c.address.Addr()), full)
 			if err != nil {
 				failed(w, r, err)
 				return
@@ -207,10 +208,14 @@ func reverseHandler(p *backends, limited *complaints, log *slog.Logger) http.Han
 			defer resetIfCut(r)
 		}
 		duplex(w, true)
-		if pw, ok := w.(*progressWriter); ok && r.Header.Get("Upgrade") != "" {
+		pw, ok := w.(*progressWriter)
+		if ok && r.Header.Get("Upgrade") != "" {
 			r = r.WithContext(context.WithValue(r.Context(), writerKey{}, pw))
 		}
 		proxy.ServeHTTP(w, r)
+		if ok && pw.upgrade != nil && pw.upgrade.answered.Load() {
+			pw.goOn(pw.upgrade)
+		}
 	})
 }
 

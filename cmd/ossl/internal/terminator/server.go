@@ -33,6 +33,8 @@ type Server struct {
 	current  atomic.Pointer[generation]
 	draining atomic.Bool
 	handed   atomic.Bool // another process has the sockets
+	mover    *mover      // of connections to that process, or nil; set before Drain, which clears it
+	taker    *taker      // of connections of the former process, or nil
 
 	acme                   *acmeKeeper
 	limited                complaints // about requests; those about connections are the gate's
@@ -125,7 +127,7 @@ func StartWith(ctx context.Context, c *Config, in *Inherited, log, access *slog.
 	}
 	g.check(nil)
 	s.current.Store(g)
-	var listeners []net.Listener
+	var sockets []socket
 	for _, b := range s.sockets {
 		switch {
 		case b.is(placeOfAdmin):
@@ -133,15 +135,16 @@ func StartWith(ctx context.Context, c *Config, in *Inherited, log, access *slog.
 		case b.is(placeOfRedirect):
 			s.startRedirect(b.listener)
 		default:
-			listeners = append(listeners, b.listener)
+			sockets = append(sockets, b)
 			s.addresses = append(s.addresses, b.listener.Addr())
 		}
 	}
-	s.gate = newGate(listeners, log)
+	s.gate = newGate(sockets, log)
 	s.gate.serve = s.serve
 	s.gate.set(p.limits, p.senders)
 	s.gate.start()
 	s.acme.set(g.acme)
+	s.taker = in.takeMoves(s)
 	return s, nil
 }
 
@@ -294,6 +297,13 @@ func (s *Server) Drain(ctx context.Context) (cut int) {
 	s.draining.Store(true)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.taker != nil {
+		s.taker.stop()
+	}
+	if m := s.mover; m != nil {
+		s.mover = nil
+		defer moveAll(ctx, m, s.current.Load())()
+	}
 	if s.handed.Load() && s.admin != nil {
 		s.admin.stop()
 	}
@@ -317,4 +327,19 @@ func (s *Server) Drain(ctx context.Context) (cut int) {
 	s.acme.wait(ctx) // last: the storage may hang
 	s.cut()
 	return cut
+}
+
+// moveAll moves the tunnels of a generation, until the function that it returns is called.
+func moveAll(ctx context.Context, m *mover, g *generation) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		m.run(ctx, g)
+		close(done)
+	}()
+	return func() {
+		cancel()
+		<-done
+		m.finish()
+	}
 }

@@ -108,7 +108,8 @@ const (
 
 // prepare collects the file descriptors and the environment.
 func (e *execution) prepare(config []byte, in *Inherited, d *domain) error {
-	state := handoverState{From: os.Getpid(), Domain: in.domain, Unconfined: in.unconfined, Keys: in.keysPipe, KeysFor: in.keysFor}
+	state := handoverState{From: os.Getpid(), Domain: in.domain, Unconfined: in.unconfined, Keys: in.keysPipe, KeysFor: in.keysFor,
+		Moves: in.moves}
 	if d != nil {
 		state.Domain = d
 	}
@@ -125,8 +126,10 @@ func (e *execution) prepare(config []byte, in *Inherited, d *domain) error {
 		state.Ready = int(in.ready.Fd())
 		e.descriptors = append(e.descriptors, state.Ready)
 	}
-	if in.keysPipe != 0 {
-		e.descriptors = append(e.descriptors, in.keysPipe)
+	for _, fd := range []int{in.keysPipe, in.moves} {
+		if fd != 0 {
+			e.descriptors = append(e.descriptors, fd)
+		}
 	}
 	if f := memoryFile(config); f != nil {
 		e.own = append(e.own, f)

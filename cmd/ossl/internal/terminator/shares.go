@@ -34,24 +34,44 @@ func newShares(l *Limits, timeout Time) *shares {
 	return &shares{each: each, timeout: time.Duration(timeout), of: map[netip.Prefix]*share{}}
 }
 
-// take waits for a place, and returns the function that gives it up. full is called if the request
-// must wait. take returns errShare after the timeout, or the context's error.
-func (s *shares) take(ctx context.Context, from netip.Prefix, full func()) (release func(), err error) {
+// enter returns the share of an address, and the function that must be called when it isn't used any more.
+func (s *shares) enter(from netip.Prefix) (mine *share, leave func()) {
 	s.mu.Lock()
-	mine := s.of[from]
+	defer s.mu.Unlock()
+	mine = s.of[from]
 	if mine == nil {
 		mine = &share{places: make(chan struct{}, s.each)}
 		s.of[from] = mine
 	}
 	mine.users++
-	s.mu.Unlock()
-	leave := func() {
+	return mine, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if mine.users--; mine.users == 0 {
 			delete(s.of, from)
 		}
 	}
+}
+
+// join takes a place for a connection that a former process has made, if there is one, and returns the
+// function that gives it up.
+func (s *shares) join(from netip.Prefix) (release func()) {
+	mine, leave := s.enter(from)
+	select {
+	case mine.places <- struct{}{}:
+		return func() {
+			<-mine.places
+			leave()
+		}
+	default:
+		return leave
+	}
+}
+
+// take waits for a place, and returns the function that gives it up. full is called if the request
+// must wait. take returns errShare after the timeout, or the context's error.
+func (s *shares) take(ctx context.Context, from netip.Prefix, full func()) (release func(), err error) {
+	mine, leave := s.enter(from)
 	release = func() {
 		<-mine.places
 		leave()

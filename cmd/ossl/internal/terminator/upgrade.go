@@ -8,87 +8,45 @@ import (
 	"io"
 	"net"
 	"sync/atomic"
+	"time"
 )
 
-// An upgrade is a change to another protocol, by a client and a backend. httputil.ReverseProxy copies
-// the data of both directions, and closes both connections when a copy has failed. As with a TCP
-// site, the end of a direction is passed on, and if one connection is cut off, so is the other one.
+// An upgrade is a change to another protocol, by a client and a backend. httputil.ReverseProxy sends the
+// response. Then both connections are passed on as those of a TCP site are: ReverseProxy would hold two
+// buffers for each, and doesn't pass on how a connection ends.
 type upgrade struct {
-	activity activity
-	client   *upgradedConn
-	cut      atomic.Bool // a connection is cut off, or times out
-	// unheard means that the backend has closed while the client still sends. Used by the copy to the
-	// backend alone.
-	unheard bool
+	client, backend     net.Conn // with TLS
+	ofClient, ofBackend []byte   // was read before
+	member              *member  // the backend
+	answered            atomic.Bool
 }
 
-// An upgradedConn is the client's or the backend's connection of an upgrade.
+// errUpgraded is the error that ends ReverseProxy's copies when it has sent the response.
+var errUpgraded = errors.New("the connections are passed on elsewhere")
+
+// An upgradedConn is the client's or the backend's connection of an upgrade, for ReverseProxy. From its
+// first read on, which follows the response, ReverseProxy does nothing with it.
 type upgradedConn struct {
-	*idleConn
-	socket  net.Conn // without TLS
+	net.Conn
 	upgrade *upgrade
 }
 
-func (c *upgradedConn) Read(b []byte) (int, error) {
-	if c == c.upgrade.client && c.upgrade.unheard {
-		return 0, io.EOF
-	}
-	n, err := c.idleConn.Read(b)
-	if err != nil && !errors.Is(err, io.EOF) {
-		c.upgrade.cut.Store(true)
-	}
-	return n, err
+func (c *upgradedConn) Read([]byte) (int, error) {
+	c.upgrade.answered.Store(true)
+	return 0, errUpgraded
 }
 
-func (c *upgradedConn) Write(b []byte) (int, error) {
-	n, err := c.idleConn.Write(b)
-	if err != nil && c.mayDrop(err) {
-		return len(b), nil
-	}
-	return n, err
-}
-
-// CloseWrite closes the connection for writing.
-func (c *upgradedConn) CloseWrite() error {
-	if c != c.upgrade.client && c.upgrade.unheard {
-		return nil
-	}
-	err := c.SetWriteDeadline(c.idle.in())
-	if err == nil {
-		err = c.idleConn.CloseWrite()
-	}
-	if err != nil && c.mayDrop(err) {
-		return nil
-	}
-	return err
-}
-
-// mayDrop reports whether the client's data can be dropped, and drops it, after an error of sending.
-// Otherwise the error cuts off both connections.
-func (c *upgradedConn) mayDrop(err error) bool {
-	if client := c.upgrade.client; c != client && hearsNoMore(&writeError{err}) {
-		c.upgrade.unheard = true
-		discard(client.idleConn)
-		return true
-	}
-	c.upgrade.cut.Store(true)
-	return false
-}
-
-// Close closes the end, with an RST if the upgrade is cut off, so that its peer doesn't take a part of
-// the data for all of it. The peer gets all data that has come until then.
 func (c *upgradedConn) Close() error {
-	if c.upgrade.cut.Load() {
-		awaitTaken(context.Background(), c.socket, c.idle) // a generation that shuts down closes the client's socket
-		reset(c.socket)
+	if c.upgrade.answered.Load() {
+		return nil
 	}
-	return c.idleConn.Close()
+	return c.Conn.Close()
 }
 
-// Hijack gives the connection to the caller, who reads all of the client's data from the connection
-// itself. The connection times out if there is no progress in either direction.
+// Hijack gives the connection to ReverseProxy, after the backend has agreed to an upgrade.
 func (w *progressWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	if w.upgrade == nil {
+	u := w.upgrade
+	if u == nil {
 		return nil, nil, errors.ErrUnsupported
 	}
 	_, rw, err := w.control.Hijack()
@@ -96,14 +54,10 @@ func (w *progressWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, err
 	}
 	w.hijacked = true
-	conn := w.http1.secure // what follows is no HTTP
-	idle := newIdleConn(conn, w.timeout, &w.upgrade.activity)
-	if n := rw.Reader.Buffered(); n > 0 { // the client hasn't waited for the response
-		b, _ := rw.Reader.Peek(n) // can't fail: they are in the buffer
-		idle.Conn = &earlyConn{conn, io.MultiReader(bytes.NewReader(bytes.Clone(b)), conn)}
-	}
-	end := &upgradedConn{idle, underTLS(conn), w.upgrade}
-	w.upgrade.client = end
+	u.client = w.http1.secure                        // what follows is no HTTP
+	early, _ := rw.Reader.Peek(rw.Reader.Buffered()) // can't fail: they are in the buffer
+	u.ofClient = bytes.Clone(early)                  // the client hasn't waited for the response
+	end := &upgradedConn{u.client, u}
 	return end, bufio.NewReadWriter(bufio.NewReader(end), rw.Writer), nil
 }
 
@@ -113,27 +67,29 @@ type writerKey struct{}
 // upgraded returns the body of a response to such a request, by which the backend changes the protocol.
 // conn is the connection to the backend, and body is http.Transport's.
 func (w *progressWriter) upgraded(conn net.Conn, body io.ReadCloser) io.ReadCloser {
-	w.upgrade = new(upgrade)
-	idle := newIdleConn(&earlyConn{conn, body}, w.timeout, &w.upgrade.activity)
-	socket := underTLS(conn)
-	if c, ok := socket.(*backendConn); ok {
-		socket = c.Conn
+	u := &upgrade{backend: conn, ofBackend: atHand(conn, body)}
+	if c, ok := conn.(*backendConn); ok {
+		u.backend = c.Conn
 	}
-	return &upgradedConn{idle, socket, w.upgrade}
+	w.upgrade = u
+	return &upgradedConn{u.backend, u}
+}
+
+// atHand reads what http.Transport has read of a connection behind a response.
+func atHand(conn net.Conn, body io.Reader) (early []byte) {
+	if conn.SetReadDeadline(time.Unix(1, 0)) != nil {
+		return nil // it is closed
+	}
+	for b := make([]byte, 4096); ; {
+		n, err := body.Read(b)
+		early = append(early, b[:n]...)
+		if err != nil {
+			return early // the deadline, or what the next Read meets too
+		}
+	}
 }
 
 func writerOf(ctx context.Context) *progressWriter {
 	w, _ := ctx.Value(writerKey{}).(*progressWriter)
 	return w
 }
-
-// An earlyConn is a connection with data that was read before.
-type earlyConn struct {
-	net.Conn
-	data io.Reader
-}
-
-func (c *earlyConn) Read(b []byte) (int, error) { return c.data.Read(b) }
-
-// CloseWrite closes the connection for writing.
-func (c *earlyConn) CloseWrite() error { return closeWrite(c.Conn) }

@@ -23,8 +23,11 @@ func waitReadable(c *idleConn) (bool, error) {
 	default:
 		return false, nil
 	}
-	for deadline := c.idle.in(); ; {
-		if err := c.Conn.SetReadDeadline(deadline); err != nil {
+	if len(c.early) > 0 {
+		return true, nil
+	}
+	for deadline := c.activity.until(c.idle); ; {
+		if err := c.rest.setDeadline(c, deadline); err != nil {
 			return true, err
 		}
 		err := wait()

@@ -174,7 +174,23 @@ func (g *generation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		pw.WriteHeader(http.StatusOK)
 		return
 	}
+	pw.goOn = func(u *upgrade) { g.goOn(c, site, r.TLS.ServerName, u) }
 	site.handler.ServeHTTP(pw, r)
+}
+
+// goOn passes the data of an upgraded connection on until it is closed in both directions, or another
+// process goes on with it.
+func (g *generation) goOn(c *client, of *site, name string, u *upgrade) {
+	t := &tunnel{client: u.client, backend: u.backend, name: name, site: of, member: u.member, upgraded: true,
+		ofClient: u.ofClient, ofBackend: u.ofBackend}
+	t.activity.note()
+	moved, err := g.passOn(c, t)
+	if err != nil {
+		reset(c.conn) // so that Close can't send close_notify
+	}
+	if !moved {
+		_ = t.client.Close()
+	}
 }
 
 // refuseBody answers a request whose body is larger than the limit.
