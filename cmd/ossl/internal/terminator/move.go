@@ -406,9 +406,14 @@ func (g *generation) stayed(c *client) {
 		return
 	}
 	reason := c.stays.Load()
-	if reason == nil && g.ctx.Err() != nil {
-		busy := staysBusy
-		reason = &busy
+	if reason == nil && g.ctx.Err() != nil { // it was cut off
+		late := staysBusy
+		select {
+		case <-m.dead:
+			late = staysByChannel
+		default:
+		}
+		reason = &late
 	}
 	if reason != nil {
 		m.count(func() { m.counts.Stayed[*reason]++ })

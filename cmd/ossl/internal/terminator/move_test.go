@@ -37,6 +37,16 @@ func frame(kind byte, id uint32, body string) []byte {
 	return append(b, body...)
 }
 
+func init() {
+	beSuccessor = func() bool {
+		how, ok := os.LookupEnv(successor)
+		if ok {
+			succeed(how)
+		}
+		return ok
+	}
+}
+
 // succeed is such a process.
 func succeed(how string) {
 	var state struct{ Ready, Moves int }
