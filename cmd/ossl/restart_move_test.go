@@ -552,3 +552,77 @@ func TestRestartMovesSilent(t *testing.T) {
 	}
 	s.stop()
 }
+
+// TestRestartMovesIdle: an HTTP/1.1 connection goes on in the new process if it is idle, and a request that
+// comes just then is answered.
+func TestRestartMovesIdle(t *testing.T) {
+	s := newService(t)
+	s.start("serve", "--cert", "localhost.pem", "--key", "localhost-key.pem", "--listen", "127.0.0.1:0",
+		"--address-rate", "0", "public")
+	request := func(conn net.Conn, reader *bufio.Reader) error {
+		_ = conn.SetDeadline(time.Now().Add(serverPatience))
+		if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+			return err
+		}
+		resp, err := http.ReadResponse(reader, nil)
+		if err != nil {
+			return err
+		}
+		body, err := io.ReadAll(resp.Body)
+		if err == nil && (string(body) != "front page" || resp.Close) {
+			err = fmt.Errorf("%q, the connection closes: %t", body, resp.Close)
+		}
+		return err
+	}
+	const clients = 10
+	var conns [clients]net.Conn
+	var readers [clients]*bufio.Reader
+	for i := range conns {
+		var err error
+		if conns[i], err = s.secureDial(nil); err != nil {
+			t.Fatal(err)
+		}
+		readers[i] = bufio.NewReader(conns[i])
+	}
+	restarts := 20
+	if testing.Short() {
+		restarts = 4
+	}
+	for n := range restarts {
+		stop := make(chan struct{})
+		var busy sync.WaitGroup
+		for i := range clients {
+			switch {
+			case i < 3: // makes requests all the time
+				busy.Go(func() {
+					for {
+						if err := request(conns[i], readers[i]); err != nil {
+							t.Errorf("restart %d, client %d: %v", n, i, err)
+							return
+						}
+						select {
+						case <-stop:
+							return
+						default:
+						}
+					}
+				})
+			case i < 7 && n%2 == 0: // makes one between two restarts, and the others none at first
+				if err := request(conns[i], readers[i]); err != nil {
+					t.Fatalf("restart %d, client %d: %v", n, i, err)
+				}
+			}
+		}
+		s.restart()
+		s.await(fmt.Sprintf("moved=%d", clients))
+		close(stop)
+		busy.Wait()
+	}
+	for i := range clients {
+		if err := request(conns[i], readers[i]); err != nil {
+			t.Errorf("client %d: %v", i, err)
+		}
+		_ = conns[i].Close()
+	}
+	s.stop()
+}

@@ -21,7 +21,7 @@ Signals:
   SIGHUP           read the configuration, certificates and keys again. New connections get the new
                    configuration; if it is wrong, the log says why, and the old one stays
   SIGUSR2          start the program again, with the same arguments, and hand the listening sockets
-                   over; when the new one serves, connections of TCP and upgraded ones move to it,
+                   over; when the new one serves, connections move to it, except those of HTTP/2,
                    and the old process ends as at SIGTERM; it goes on if that fails
   SIGTERM, SIGINT  close the listeners, finish requests and connections under way for at most
                    --drain-timeout, then end; a second signal ends at once, and so does one
@@ -233,7 +233,7 @@ func (f *serverFlags) register(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.site.RemoveHeaders, "remove-header", nil,
 		"remove the field with this `name` from each response; may be\nrepeated")
 	flags.BoolVar(&c.LeaveConnections, "leave-connections", false,
-		"leave connections of TCP and upgraded ones with the old process at\na restart, which ends them after --drain-timeout")
+		"at a restart, leave connections with the old process, which ends\nthem after --drain-timeout")
 	flags.BoolVar(&c.AccessLog, "access-log", false, "log each request, or each connection of TCP")
 	flags.StringVar(&f.logFormat, "log-format", "text", "log as text or json")
 	flags.StringVar(&f.logLevel, "log-level", "info", "log from this `level`: debug, info, warn or error")

@@ -52,7 +52,7 @@ type Config struct {
 	AcceptProxy []string `toml:"accept-proxy"`
 
 	AccessLog bool `toml:"access-log"` // a line for each request or TCP connection
-	// LeaveConnections is whether connections to TCP backends, and upgraded ones, stay with the former process at a restart.
+	// LeaveConnections is whether connections stay with the former process at a restart.
 	LeaveConnections bool   `toml:"leave-connections"`
 	Limits           Limits `toml:"limits"`
 

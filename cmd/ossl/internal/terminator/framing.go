@@ -73,6 +73,11 @@ func (f *framing) scan(b []byte) {
 	}
 }
 
+// between reports whether nothing is known of a request behind a number of them.
+func (f *framing) between(requests int64) bool {
+	return f.state == inRequestLine && len(f.line) == 0 && f.requests == requests
+}
+
 // keep keeps a part of a line.
 func (f *framing) keep(part []byte) {
 	f.line = append(f.line, part...)

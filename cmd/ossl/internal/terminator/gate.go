@@ -44,7 +44,7 @@ type client struct {
 	place   string                 // where it has connected
 	rest    atomic.Pointer[rest]   // while data is passed on, or nil
 	stays   atomic.Pointer[string] // the reason why it has not moved to another process, or nil
-	http1   *http1Conn             // if it speaks HTTP/1, from the end of the handshake on
+	http1   *http1Conn             // if it speaks HTTP/1, from the end of the handshake on; set under the generation's mu
 	http2   *http2Conn             // if it speaks HTTP/2; guarded by the generation's mu
 }
 

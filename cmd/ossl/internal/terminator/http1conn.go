@@ -17,6 +17,7 @@ type http1Conn struct {
 	framing  framing
 	requests int64       // that have reached the handler; used by net/http's goroutine alone
 	ended    atomic.Bool // the last request has been answered
+	exit     *exit
 }
 
 // A fileConn is an http1Conn that can send files by sendfile(2). net/http treats all connections with
@@ -26,8 +27,8 @@ type fileConn struct{ *http1Conn }
 func (c fileConn) ReadFrom(r io.Reader) (int64, error) { return c.secure.(*ossl.Conn).ReadFrom(r) }
 
 // forHTTP1 returns the connection to give to net/http, and its http1Conn.
-func forHTTP1(secure tlsConn) (net.Conn, *http1Conn) {
-	c := &http1Conn{Conn: secure, secure: secure}
+func forHTTP1(secure tlsConn, e *exit) (net.Conn, *http1Conn) {
+	c := &http1Conn{Conn: secure, secure: secure, exit: e}
 	if sender, ok := secure.(*ossl.Conn); ok && sender.SendsFiles() {
 		return fileConn{c}, c
 	}
@@ -38,16 +39,32 @@ func (c *http1Conn) Read(b []byte) (int, error) {
 	if c.ended.Load() {
 		return 0, io.EOF
 	}
-	n, err := c.Conn.Read(b)
-	c.framing.scan(b[:n])
-	return n, err
+	for {
+		n, err := c.Conn.Read(b)
+		c.framing.scan(b[:n])
+		if n > 0 {
+			c.exit.heard(c.Conn)
+		} else if isTimeout(err) {
+			switch c.exit.take(c.Conn, c.framing.between(c.requests)) {
+			case exitTaken:
+				return 0, err // at which net/http closes the connection without a response
+			case exitClosed:
+				continue
+			}
+		}
+		return n, err
+	}
 }
+
+// SetReadDeadline sets the deadline of Reads.
+func (c *http1Conn) SetReadDeadline(t time.Time) error { return c.exit.setDeadline(c.Conn, t) }
 
 // ConnectionState is for net/http, which fills Request.TLS.
 func (c *http1Conn) ConnectionState() tls.ConnectionState { return c.secure.ConnectionState() }
 
 // SetIdle notes whether no request is under way.
 func (c *http1Conn) SetIdle(idle bool) {
+	c.exit.setIdle(c.Conn, idle)
 	if conn, ok := c.secure.(*ossl.Conn); ok {
 		conn.SetIdle(idle)
 	}
@@ -83,6 +100,9 @@ const (
 // otherwise be answered with a reset, and that could destroy the response before the client has read it
 // (RFC 9112, section 9.6).
 func (c *http1Conn) Close() error {
+	if c.exit.taken() {
+		return nil
+	}
 	if !c.ended.Load() {
 		return c.Conn.Close()
 	}

@@ -21,7 +21,7 @@ var (
 		"Requests that met a limit: they waited for address-requests, and were answered with 503 for backend-conns.", "limit")
 	descRedirects = describe("redirects_total", "Requests of plain HTTP, which were redirected or refused.")
 	descFormer    = describe("former_connections_total",
-		"Connections of the former process that were passed on there: those that moved here, and others by the reason.", "result")
+		"Connections of the former process: those that moved here, and those of TCP that stayed there, by the reason.", "result")
 	descReloads = describe("reloads_total", "Reloads of the configuration.", "result")
 	descChanges = describe("certificate_changes_total",
 		"Changes of certificate files while the server ran; those that are refused have no effect.", "result")

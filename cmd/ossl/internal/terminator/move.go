@@ -89,7 +89,9 @@ type movedTunnel struct {
 	Backend   string         `json:"backend"`
 	Address   netip.AddrPort `json:"address"` // the client's
 	Age       time.Duration  `json:"age"`
-	Idle      time.Duration  `json:"idle"` // since the last progress
+	Idle      time.Duration  `json:"idle"`  // since the last progress
+	HTTP      bool           `json:"http"`  // between two requests of HTTP/1.1; there is no backend
+	Begun     bool           `json:"begun"` // there was a request
 	Upgraded  bool           `json:"upgraded"`
 	Up        int64          `json:"up"` // bytes
 	Down      int64          `json:"down"`
@@ -127,7 +129,7 @@ type frame struct {
 	kind byte
 	id   uint32
 	body []byte
-	fds  []int // of an offer: the client's socket, and the backend's
+	fds  []int // of an offer: the client's socket, and the backend's if there is one
 }
 
 // A moves is one end of the Unix socket between the two processes.
@@ -271,7 +273,6 @@ func (m *mover) hear() {
 // run asks the tunnels of a generation to rest, from time to time, until ctx is done. Their own
 // goroutines then move them.
 func (m *mover) run(ctx context.Context, g *generation) {
-	g.mover.Store(m)
 	type try struct {
 		at    time.Time // of the next one
 		pause time.Duration
@@ -280,6 +281,7 @@ func (m *mover) run(ctx context.Context, g *generation) {
 	ticker := time.NewTicker(lookPause)
 	defer ticker.Stop()
 	for {
+		g.askIdle()
 		for _, c := range g.tunnels() {
 			now := time.Now()
 			t := tries[c]
@@ -389,8 +391,10 @@ func (g *generation) hand(c *client, t *tunnel) (moved bool, err error) {
 		moved, reason = m.offer(c, t, states)
 	}
 	if moved {
-		_, _ = t.client.Close(), t.backend.Close() // without an alert, if they have TLS
-		_, _ = c.conn.Close(), socketOf(t.backend).Close()
+		_, _ = t.client.Close(), c.conn.Close() // without an alert, if it has TLS
+		if t.backend != nil {
+			_, _ = t.backend.Close(), socketOf(t.backend).Close()
+		}
 		return true, nil
 	}
 	c.stays.Store(&reason)
@@ -464,31 +468,93 @@ func (g *generation) attach(c *client, t *tunnel, states [2][]byte) (err error) 
 	if err != nil { // such as memory that is short
 		g.log.Error("a connection that could not move is lost", "client", c.String(), "error", err)
 		reset(c.conn)
-		reset(socketOf(t.backend))
+		if t.backend != nil {
+			reset(socketOf(t.backend))
+		}
 	}
 	return err
+}
+
+// moves reports whether an HTTP/1.1 connection moves to another process when it is idle.
+func (g *generation) moves(c *client) bool {
+	m := g.mover.Load()
+	if m == nil || c.http1 == nil || c.http1.exit.stays() {
+		return false
+	}
+	select {
+	case <-m.dead:
+		return false
+	default:
+		return true
+	}
+}
+
+// askIdle asks the idle HTTP/1.1 connections to leave net/http.
+func (g *generation) askIdle() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, c := range g.clients {
+		if g.moves(c) {
+			c.http1.exit.ask(c.http1.Conn)
+		}
+	}
+}
+
+// handIdle moves an HTTP/1.1 connection that has left net/http. If it can't move, net/http goes on with it.
+func (g *generation) handIdle(c *client) {
+	m, secure := g.mover.Load(), c.http1.secure
+	t := &tunnel{client: secure, secure: secure, name: secure.ConnectionState().ServerName}
+	t.activity.last.Store(c.work.idleSince.Load())
+	var ok, moved bool
+	var err error
+	if t.site, ok = g.names.get(t.name); ok {
+		m.places <- struct{}{} // waits for answers, each of which comes in time
+		moved, err = g.hand(c, t)
+		<-m.places
+	}
+	if moved || err != nil || !g.serveHTTP1(c, t.client.(tlsConn), &exit{shut: true}) {
+		g.forget(c)
+	}
+}
+
+// serveHTTP1 gives a connection to net/http. If that takes it no more, serveHTTP1 closes it, and returns false.
+func (g *generation) serveHTTP1(c *client, secure tlsConn, e *exit) bool {
+	conn, http1 := forHTTP1(secure, e)
+	g.mu.Lock()
+	c.http1 = http1
+	g.mu.Unlock()
+	if !g.give.give(conn) {
+		_ = secure.Close()
+		return false
+	}
+	return true
 }
 
 // offer offers a tunnel to the new process, and reports whether that goes on with it, or the reason why
 // not.
 func (m *mover) offer(c *client, t *tunnel, states [2][]byte) (moved bool, reason string) {
 	now := time.Now()
-	text, err := json.Marshal(movedTunnel{Place: c.place, Name: t.name, Demands: t.site.demands, Backend: t.member.name,
-		Address: c.address, Age: now.Sub(c.since), Idle: now.Sub(time.Unix(0, t.activity.last.Load())), Upgraded: t.upgraded,
-		Up: t.up.passed, Down: t.down.passed, UpEnded: t.up.ended, DownEnded: t.down.ended})
+	about := movedTunnel{Place: c.place, Name: t.name, Demands: t.site.demands, Address: c.address, Age: now.Sub(c.since),
+		Idle: now.Sub(time.Unix(0, t.activity.last.Load())), HTTP: t.backend == nil, Begun: c.begun.Load(), Upgraded: t.upgraded,
+		Up: t.up.passed, Down: t.down.passed, UpEnded: t.up.ended, DownEnded: t.down.ended}
+	sockets := []net.Conn{c.conn}
+	if t.backend != nil {
+		about.Backend = t.member.name
+		sockets = append(sockets, socketOf(t.backend))
+	}
+	text, err := json.Marshal(about)
 	if err != nil {
 		return false, staysByState
 	}
-	client, err := duplicate(c.conn)
-	if err != nil {
-		return false, staysByFiles
+	var fds []int
+	for _, socket := range sockets {
+		f, err := duplicate(socket)
+		if err != nil {
+			return false, staysByFiles
+		}
+		defer f.Close()
+		fds = append(fds, int(f.Fd()))
 	}
-	defer client.Close()
-	backend, err := duplicate(socketOf(t.backend))
-	if err != nil {
-		return false, staysByFiles
-	}
-	defer backend.Close()
 	body := appendOffer(make([]byte, 0, 12+len(text)+len(states[0])+len(states[1])), text, states[0], states[1])
 	defer clear(body)
 	if len(body) > maxOffer {
@@ -500,7 +566,7 @@ func (m *mover) offer(c *client, t *tunnel, states [2][]byte) (moved bool, reaso
 	id := m.last
 	m.answers[id] = answer
 	m.mu.Unlock()
-	if _, err := m.write(frame{frameOffer, id, body, []int{int(client.Fd()), int(backend.Fd())}}); err != nil {
+	if _, err := m.write(frame{frameOffer, id, body, fds}); err != nil {
 		m.kill(err)
 		return false, staysByChannel
 	}

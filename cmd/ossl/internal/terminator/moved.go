@@ -163,7 +163,11 @@ func (s *Server) judge(f frame) (a *arrival, reason string) {
 		closeAll(f.fds)
 		return nil, staysByState
 	}
-	if len(f.fds) != 2 { // those for which there was no place are missing
+	wanted := 2
+	if a.HTTP {
+		wanted = 1
+	}
+	if len(f.fds) != wanted { // those for which there was no place are missing
 		closeAll(f.fds)
 		return nil, staysByFiles
 	}
@@ -172,14 +176,19 @@ func (s *Server) judge(f frame) (a *arrival, reason string) {
 		closeAll(f.fds)
 		return nil, reason
 	}
-	a.socket, err = connOf(f.fds[0])
-	behind, behindErr := connOf(f.fds[1])
-	if a.behind = behind; errors.Join(err, behindErr) != nil {
+	sockets := make([]net.Conn, 2)
+	for i, fd := range f.fds {
+		socket, connErr := connOf(fd)
+		if err = errors.Join(err, connErr); connErr == nil {
+			sockets[i] = socket
+		}
+	}
+	if a.socket, a.behind = sockets[0], sockets[1]; err != nil {
 		a.discard()
 		return nil, staysByFiles
 	}
 	a.client, a.backend = a.socket, a.behind
-	if (len(client) > 0) != (g.engine != nil) || (len(backend) > 0) != m.target.tls {
+	if (len(client) > 0) != (g.engine != nil) || (len(backend) > 0) != (m != nil && m.target.tls) {
 		err = errors.New("TLS on the wrong side")
 	}
 	if len(client) > 0 && err == nil {
@@ -207,11 +216,14 @@ func (s *Server) placeOf(t *movedTunnel) (g *generation, of *site, m *member, re
 	}
 	g = s.current.Load()
 	of, ok := g.names.get(t.Name)
-	if !ok || of.backends == nil || of.plan.http != t.Upgraded {
+	if !ok || of.plan.http != (t.Upgraded || t.HTTP) || of.backends == nil && !t.HTTP {
 		return nil, nil, nil, staysBySite
 	}
 	if of.demands != t.Demands {
 		return nil, nil, nil, staysByDemands
+	}
+	if t.HTTP {
+		return g, of, nil, ""
 	}
 	for _, m := range of.backends.members {
 		if m.name == t.Backend {
@@ -228,7 +240,7 @@ func (s *Server) goOn(a *arrival) {
 		up: direction{a.Up, a.UpEnded}, down: direction{a.Down, a.DownEnded}}
 	t.activity.last.Store(now.Add(-a.Idle).UnixNano())
 	c := &client{conn: a.socket, address: a.Address, since: now.Add(-a.Age), place: a.Place}
-	c.begun.Store(true)
+	c.begun.Store(a.Begun || !a.HTTP)
 	s.gate.adopt(c)
 	for {
 		g, site, m, reason := s.placeOf(&a.movedTunnel)
@@ -237,19 +249,41 @@ func (s *Server) goOn(a *arrival) {
 			if t.secure, _ = a.client.(tlsConn); t.secure == nil {
 				t.secure, _ = a.backend.(tlsConn)
 			}
-			if g.takeTunnel(c, t) {
+			if a.HTTP && g.takeIdle(c, t.secure, a.Idle) || !a.HTTP && g.takeTunnel(c, t) {
 				return
 			}
 		}
 		if reason != "" || s.current.Load() == g { // a reload has just removed its place
 			s.log.Warn("a connection of the former process has no place any more", "client", c.String(), "reason", reason)
 			reset(a.socket)
-			reset(a.behind)
+			if a.behind != nil {
+				reset(a.behind)
+			}
 			a.discard()
 			c.done()
 			return
 		}
 	}
+}
+
+// takeIdle begins to serve an HTTP/1.1 connection of the former process, which has been idle for some time,
+// and reports whether it does.
+func (g *generation) takeIdle(c *client, secure tlsConn, idle time.Duration) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.ending {
+		return false
+	}
+	g.clients[c.conn] = c
+	l := &g.plan.limits
+	c.work.idleSince.Store(time.Now().Add(-idle).UnixNano())
+	go func() {
+		e := &exit{first: time.Now().Add(time.Duration(l.Idle) - idle), header: time.Duration(l.Header)}
+		if !g.serveHTTP1(c, secure, e) {
+			g.forget(c)
+		}
+	}()
+	return true
 }
 
 // takeTunnel begins to serve a tunnel of the former process, and reports whether it does.

@@ -45,8 +45,8 @@ type progressWriter struct {
 	bodyEnded  atomic.Bool // all of the request's body has been read
 	http1      *http1Conn  // nil for HTTP/2
 	header     *headerEdit
-	leaving    *atomic.Bool // the generation shuts down; nil if the caller has none
-	early      atomic.Bool  // the response has begun before the body of an HTTP/1 request was complete
+	leaving    func() bool // the connection will be closed, since the generation shuts down; nil for HTTP/2
+	early      atomic.Bool // the response has begun before the body of an HTTP/1 request was complete
 
 	ending sync.Mutex // held while a Read of the body sets a deadline
 	ended  bool       // the handler has returned; guarded by ending
@@ -149,7 +149,7 @@ func (w *progressWriter) WriteHeader(status int) {
 		if status >= 200 {
 			w.header.apply(w.Header())
 		}
-		if w.http1 != nil && w.leaving.Load() && status >= 200 {
+		if w.http1 != nil && w.leaving() && status >= 200 {
 			w.Header().Set("Connection", "close")
 		}
 		if w.duplex {

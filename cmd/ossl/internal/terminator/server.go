@@ -333,6 +333,7 @@ func (s *Server) Drain(ctx context.Context) (cut int) {
 func moveAll(ctx context.Context, m *mover, g *generation) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
+	g.mover.Store(m)
 	go func() {
 		m.run(ctx, g)
 		close(done)

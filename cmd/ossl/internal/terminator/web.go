@@ -52,7 +52,14 @@ func (g *generation) connState(conn net.Conn, state http.ConnState) {
 	if c, ok := conn.(interface{ SetIdle(bool) }); ok && state != http.StateClosed {
 		c.SetIdle(state == http.StateNew || state == http.StateIdle)
 	}
-	if c := g.client(conn); c != nil && state == http.StateClosed {
+	c := g.client(conn)
+	switch {
+	case c == nil:
+	case state == http.StateIdle && g.moves(c):
+		c.http1.exit.ask(c.http1.Conn)
+	case state == http.StateClosed && c.http1 != nil && c.http1.exit.taken():
+		go g.handIdle(c)
+	case state == http.StateClosed:
 		g.forget(c)
 	}
 }
@@ -105,8 +112,11 @@ func (g *generation) shake(c *client) {
 				return
 			}
 		} else {
-			var conn net.Conn
-			if conn, c.http1 = forHTTP1(secure); g.give.give(conn) {
+			conn, http1 := forHTTP1(secure, new(exit))
+			g.mu.Lock()
+			c.http1 = http1
+			g.mu.Unlock()
+			if g.give.give(conn) {
 				return
 			}
 		}
@@ -143,7 +153,7 @@ func (g *generation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer c.work.end()
 	r.RemoteAddr = c.String()
 	pw := newProgressWriter(w, r, c.http1, g.plan.limits.Idle)
-	pw.leaving = &g.leaving
+	pw.leaving = func() bool { return g.leaving.Load() && !g.moves(c) }
 	defer pw.end()
 	if g.plan.accessLog {
 		defer func() { g.logRequest(c, r, pw) }()

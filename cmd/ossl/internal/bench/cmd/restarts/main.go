@@ -233,7 +233,6 @@ func (r *runner) measure(name string, backend int, s stack, dial dialFunc) error
 	}
 	defer p.stop()
 	if err := await(func() (net.Conn, error) {
-		// hitch miscounts connections without a handshake, and then drops others at a restart.
 		return tls.Dial("tcp", loopback(port), &tls.Config{RootCAs: r.roots, ServerName: "localhost"})
 	}); err != nil {
 		return p.explain(err)

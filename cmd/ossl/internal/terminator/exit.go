@@ -1,0 +1,114 @@
+package terminator
+
+import (
+	"net"
+	"sync"
+	"time"
+)
+
+// An exit is the way out of net/http for an HTTP/1.1 connection, which then moves to another process. Between
+// two requests net/http holds nothing of the connection, and waits in a Read. When that times out, net/http
+// closes the connection, and forgets it.
+type exit struct {
+	mu       sync.Mutex
+	idle     bool      // guarded by mu; net/http waits for a request, or reads its header
+	shut     bool      // guarded by mu; the connection can't move
+	open     bool      // guarded by mu; the connection shall leave
+	left     bool      // guarded by mu
+	deadline time.Time // guarded by mu; that net/http has set
+	// first is the time until which the next request of a connection from another process may begin, or zero:
+	// net/http takes it for the first request of a new connection, which has header only.
+	first  time.Time     // guarded by mu
+	header time.Duration // for the header of that request
+}
+
+// What has become of a Read that has timed out.
+type exitResult int
+
+const (
+	exitNone   exitResult = iota // net/http's own deadline is over
+	exitTaken                    // the connection leaves
+	exitClosed                   // it doesn't, since a request has begun; the Read goes on
+)
+
+// ask asks a connection to leave as soon as it is between two requests.
+func (e *exit) ask(conn net.Conn) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.idle && !e.shut && !e.open {
+		e.open = true
+		_ = conn.SetReadDeadline(time.Unix(1, 0)) // wakes the Read; that of a closed connection has an error anyway
+	}
+}
+
+// setIdle notes whether net/http waits for a further request.
+func (e *exit) setIdle(conn net.Conn, idle bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.idle = idle
+	if !idle {
+		e.close(conn)
+	}
+}
+
+// heard notes that the client has sent something.
+func (e *exit) heard(conn net.Conn) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.first.IsZero() {
+		e.first, e.deadline = time.Time{}, time.Now().Add(e.header)
+		_ = conn.SetReadDeadline(e.deadline)
+	}
+	e.close(conn)
+}
+
+// close keeps a connection from leaving that has been asked to. e.mu is held.
+func (e *exit) close(conn net.Conn) {
+	if e.open {
+		e.open = false
+		_ = conn.SetReadDeadline(e.deadline)
+	}
+}
+
+// take decides about a Read that has timed out. between means that no request has begun.
+func (e *exit) take(conn net.Conn, between bool) exitResult {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case !e.open:
+		return exitNone
+	case !between:
+		e.close(conn)
+		return exitClosed
+	}
+	e.left = true
+	return exitTaken
+}
+
+// stays reports whether the connection can't move.
+func (e *exit) stays() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.shut
+}
+
+// taken reports whether the connection has left net/http.
+func (e *exit) taken() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.left
+}
+
+// setDeadline sets net/http's deadline.
+func (e *exit) setDeadline(conn net.Conn, t time.Time) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.deadline = t
+	switch {
+	case e.open:
+		return nil
+	case t.Before(e.first) && !t.IsZero() && time.Until(t) > 0: // not one that wakes a Read
+		t = e.first
+	}
+	return conn.SetReadDeadline(t)
+}
