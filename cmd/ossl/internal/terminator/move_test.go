@@ -3,12 +3,14 @@
 package terminator_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"testing"
@@ -190,6 +192,56 @@ func TestMoveGivenUp(t *testing.T) {
 				if n, err := conn.Read(make([]byte, 1)); n > 0 || err == nil {
 					t.Errorf("%d bytes, %v", n, err)
 				}
+			}
+		})
+	}
+}
+
+// TestMoveIdleStays: an idle HTTP/1.1 connection that can't move is served in the former process, whose next
+// response announces that it will be closed. A request that has begun is answered there.
+func TestMoveIdleStays(t *testing.T) {
+	for _, how := range []string{"old version", "refuses", "exits", "garbage"} {
+		t.Run(how, func(t *testing.T) {
+			w := newWorld(t)
+			r := w.start(w.config("ossl", terminator.Site{Root: w.folder(map[string]string{"index.html": "x"})}))
+			const begun, rest = "GET / HTTP/1.1\r\nHost: loc", "alhost\r\n\r\n"
+			answer := func(reader *bufio.Reader) (closes bool) {
+				t.Helper()
+				resp, err := http.ReadResponse(reader, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if body, err := io.ReadAll(resp.Body); err != nil || string(body) != "x" {
+					t.Errorf("%q, %v", body, err)
+				}
+				return resp.Close
+			}
+			idle, half := r.mustDial(nil), r.mustDial(nil)
+			fromIdle, fromHalf := bufio.NewReader(idle), bufio.NewReader(half)
+			write(t, idle, begun+rest)
+			write(t, half, begun+rest+begun)
+			if answer(fromIdle) || answer(fromHalf) {
+				t.Error("the connection closes before the server does")
+			}
+			r.replace(t, how)
+			drained := make(chan int)
+			go func() { drained <- r.Drain(context.Background()) }()
+			switch how {
+			case "old version":
+			case "refuses":
+				r.log.await(t, "stays with this process", "a reason")
+			default:
+				r.log.await(t, "stays with this process", "unanswered")
+			}
+			write(t, idle, begun+rest)
+			if !answer(fromIdle) {
+				t.Error("the connection doesn't close")
+			}
+			write(t, half, rest)
+			answer(fromHalf)
+			_ = half.Close()
+			if cut := <-drained; cut != 0 {
+				t.Errorf("%d connections were cut off", cut)
 			}
 		})
 	}
