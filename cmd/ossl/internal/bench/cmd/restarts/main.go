@@ -17,6 +17,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -47,12 +48,22 @@ func main() {
 	flag.Parse()
 	dir, err := os.MkdirTemp("", "restarts")
 	if err == nil {
-		defer os.RemoveAll(dir)
-		err = (&runner{programs, dir, *clients, *restarts, nil}).run()
+		r := &runner{programs: programs, dir: dir, clients: *clients, restarts: *restarts}
+		signals := make(chan os.Signal, 1)
+		signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+		go func() {
+			<-signals
+			if p := r.current.Load(); p != nil {
+				p.stop()
+			}
+			os.RemoveAll(dir)
+			os.Exit(1)
+		}()
+		err = r.run()
+		os.RemoveAll(dir)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "restarts:", err)
-		os.RemoveAll(dir)
 		os.Exit(1)
 	}
 }
@@ -62,6 +73,7 @@ type runner struct {
 	dir               string
 	clients, restarts int
 	roots             *x509.CertPool
+	current           atomic.Pointer[proxy] // that runs, or nil
 }
 
 // A stack is a proxy for a load.
@@ -231,6 +243,7 @@ func (r *runner) measure(name string, backend int, s stack, dial dialFunc) error
 	if err != nil {
 		return err
 	}
+	r.current.Store(p)
 	defer p.stop()
 	if err := await(func() (net.Conn, error) {
 		return tls.Dial("tcp", loopback(port), &tls.Config{RootCAs: r.roots, ServerName: "localhost"})
@@ -316,8 +329,12 @@ func (l *load) more(number int) error {
 		}
 		l.clients.Go(func() { l.use(c, made) })
 	}
-	for _, c := range l.all {
-		for before := c.count.Load(); c.count.Load() == before && !c.gone.Load(); {
+	before := make([]int64, len(l.all))
+	for i, c := range l.all {
+		before[i] = c.count.Load()
+	}
+	for i, c := range l.all {
+		for c.count.Load() == before[i] && !c.gone.Load() {
 			time.Sleep(time.Millisecond)
 		}
 	}
