@@ -33,7 +33,10 @@ func Example_webSocket() {
 	}
 	s := &handover.Server{Context: server, Serve: serveWebSocket}
 	listeners, err := s.Inherit(context.Background())
-	if listeners == nil && err == nil { // there is no old process
+	if err != nil {
+		log.Print(err) // the old process has died: go on with what has arrived
+	}
+	if listeners == nil {
 		l, err := net.Listen("tcp", "127.0.0.1:8443")
 		if err != nil {
 			log.Fatal(err)

@@ -2,6 +2,9 @@
 // it, so that a deployment closes no connection. Peers notice nothing. It is for Linux; on other
 // systems every function returns an error that wraps [errors.ErrUnsupported].
 //
+// A [Server] does all of it for programs that have nothing else to hand over. The rest of the package is its
+// parts.
+//
 // The two processes are joined by a Unix socket: [Start] starts the new program with one end of a
 // pair, which [Inherited] returns there. If something else starts the new program, as systemd does,
 // the old one has a socket with a path ([Listen]), to which the new one dials.
@@ -13,11 +16,11 @@
 //	sender, err := handover.NewSender(ctx, socket)
 //	…
 //	err = sender.SendListener(ctx, listener, []byte("https"))
-//	listener.Close() // if err is nil
 //	…
 //	err = sender.Send(ctx, conn, nil) // for each connection, at the same time
 //	…
 //	err = sender.Close()
+//	listener.Close() // if err is nil
 //
 // The new process receives them:
 //
