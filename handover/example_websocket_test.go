@@ -67,7 +67,8 @@ func serveWebSocket(conn *ossl.Conn, data []byte) []byte {
 	}
 }
 
-// nextWebSocketAnswer returns the answer to the next message or to the HTTP request before all messages, of n bytes.
+// nextWebSocketAnswer returns the answer to the next message or to the HTTP request before all
+// messages, of n bytes.
 func nextWebSocketAnswer(in *bufio.Reader) (n int, answer []byte, err error) {
 	head, err := in.Peek(6)
 	if err != nil {

@@ -1,9 +1,9 @@
 // Package handover moves listeners and connections from a running process to the one that replaces
 // it, so that a deployment closes no connection. Peers notice nothing. It is for Linux; on other
-// systems every function returns an error that wraps [errors.ErrUnsupported].
+// systems [Start], [NewSender] and [NewReceiver] return an error that wraps [errors.ErrUnsupported].
 //
-// A [Server] does all of it for programs that have nothing else to hand over. The rest of the package is its
-// parts.
+// A [Server] does all of it for programs that have nothing else to hand over. The rest of the
+// package is its parts.
 //
 // The two processes are joined by a Unix socket: [Start] starts the new program with one end of a
 // pair, which [Inherited] returns there. If something else starts the new program, as systemd does,

@@ -19,8 +19,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// A peer is a client with traffic in both directions: it sends a random stream, and checks that the same
-// stream comes back.
+// A peer is a client with traffic in both directions: it sends a random stream, and checks that the
+// same stream comes back.
 type peer struct {
 	conn     io.ReadWriteCloser
 	seed     [32]byte
@@ -109,8 +109,8 @@ func (p *peer) readAll() error {
 
 var errOtherBytes = errors.New("other bytes came back")
 
-// finish stops the traffic, waits until all that was sent has come back or the connection has failed, and
-// closes the connection. It returns the reason if the stream is not whole.
+// finish stops the traffic, waits until all that was sent has come back or the connection has
+// failed, and closes the connection. It returns the reason if the stream is not whole.
 func (p *peer) finish() error {
 	close(p.stop)
 	done := make(chan struct{})
@@ -204,8 +204,8 @@ func (c *nonces) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// An updater is a TLS 1.3 client that changes its keys all the time, and asks for new ones. Its handshake
-// is crypto/tls's.
+// An updater is a TLS 1.3 client that changes its keys all the time, and asks for new ones. Its
+// handshake is crypto/tls's.
 type updater struct {
 	net.Conn
 	seen *sight
@@ -237,8 +237,8 @@ func updating(raw net.Conn, seen *sight) (*updater, error) {
 		return nil, err
 	}
 	u := &updater{Conn: raw, seen: seen, send: send, receive: receive, peer: c}
-	// crypto/tls has read beyond the handshake if a ticket came with it: all that it read is read again,
-	// and the records of the handshake don't open with the keys of the traffic.
+	// crypto/tls has read beyond the handshake if a ticket came with it: all that it read is read
+	// again, and the records of the handshake don't open with the keys of the traffic.
 	records, rest := tlstest.SplitRecords(tap.all)
 	u.rest = rest
 	for _, r := range records {

@@ -45,8 +45,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// A server echoes, and replaces itself at SIGUSR2. It reports by lines on its standard output, which its
-// successors share.
+// A server echoes, and replaces itself at SIGUSR2. It reports by lines on its standard output,
+// which its successors share.
 type server struct {
 	handover.Server
 	listeners []net.Listener
@@ -93,8 +93,8 @@ func runServer(dir string) error {
 	}
 }
 
-// echo sends back all that it reads. The first 8 bytes of the data are the time at which the old process
-// stopped.
+// echo sends back all that it reads. The first 8 bytes of the data are the time at which the old
+// process stopped.
 func (s *server) echo(conn *ossl.Conn, data []byte) []byte {
 	if len(data) > 0 {
 		stopped := time.Unix(0, int64(binary.BigEndian.Uint64(data)))
@@ -278,7 +278,8 @@ func (f *fleet) killAll() {
 	}
 }
 
-// isOurs reports whether a process belongs to a fleet. The number of one that has gone may be another's now.
+// isOurs reports whether a process belongs to a fleet. The number of one that has gone may be
+// another's now.
 func isOurs(pid int) bool {
 	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	return err == nil && bytes.Contains(env, []byte(envServer+"="))

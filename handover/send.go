@@ -43,8 +43,8 @@ func (s *Sender) SendListener(ctx context.Context, l net.Listener, data []byte) 
 	return nil
 }
 
-// rawConn returns the socket of a connection or a listener. Types that wrap package net's may hold bytes
-// that were read, or count the open ones.
+// rawConn returns the socket of a connection or a listener. Types that wrap package net's may hold
+// bytes that were read, or count the open ones.
 func rawConn(v any) (syscall.RawConn, error) {
 	switch v.(type) {
 	case *net.TCPConn, *net.UnixConn, *net.TCPListener, *net.UnixListener:
@@ -98,9 +98,9 @@ func (s *Sender) Send(ctx context.Context, conn *ossl.Conn, data []byte) error {
 }
 
 // SendFunc is Send for an application whose data is known only when the connection stands still: it
-// calls data when Reads and Writes return [ossl.ErrDetached], and before the new process goes on. data
-// may wait for the goroutines that use the connection to return. The peer waits for it. If ctx is done first,
-// the connection is lost.
+// calls data when Reads and Writes return [ossl.ErrDetached], and before the new process goes on.
+// data may wait for the goroutines that use the connection to return. The peer waits for it. If ctx
+// is done first, the connection is lost.
 func (s *Sender) SendFunc(ctx context.Context, conn *ossl.Conn, data func() []byte) error {
 	return s.send(ctx, conn.NetConn(), func(id uint32) error { return s.sendState(ctx, id, conn, data) })
 }
@@ -238,8 +238,8 @@ func (s *Sender) detach(ctx context.Context, conn *ossl.Conn) (state []byte, err
 		return state, err
 	}
 	for pause := detachTimeout / 4; ; pause = min(2*pause, 4*detachTimeout) {
-		// A Write is under way, and waits for the peer. Only some of these connections try again at a time,
-		// so that the others have places.
+		// A Write is under way, and waits for the peer. Only some of these connections try again at a
+		// time, so that the others have places.
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():

@@ -360,8 +360,8 @@ func TestOtherUser(t *testing.T) {
 	var fds [2]int
 	var err error
 	func() {
-		// The kernel keeps the user of the thread that makes the pair. Raw system calls change only that
-		// thread's.
+		// The kernel keeps the user of the thread that makes the pair. Raw system calls change only
+		// that thread's.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		if _, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, unchanged, nobody, unchanged); errno != 0 {

@@ -13,8 +13,8 @@ import (
 type Sender struct {
 	conn *net.UnixConn
 
-	// Places, of which a connection takes one for a time. There are few, so that no connection waits for
-	// many others while it is in neither process.
+	// Places, of which a connection takes one for a time. There are few, so that no connection waits
+	// for many others while it is in neither process.
 	offers  chan struct{} // while the new process has the socket, or is asked to take it
 	asking  chan struct{} // while it is asked
 	unacked chan struct{} // while the connection is in neither process

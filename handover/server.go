@@ -11,17 +11,18 @@ import (
 	"github.com/ossl-go/ossl"
 )
 
-// A Server serves TLS connections by a function, and hands them over to a new process, in which a Server
-// with the same function goes on. Programs with more to hand over use a [Sender] and a [Receiver].
+// A Server serves TLS connections by a function, and hands them over to a new process, in which a
+// Server with the same function goes on. Programs with more to hand over use a [Sender] and a
+// [Receiver].
 type Server struct {
 	// Context makes the connections, and goes on with those of the old process. It is required.
 	Context *ossl.Context
 
 	// Serve serves a connection, which the Server closes when Serve returns. Serve is required.
 	//
-	// When a Read or a Write returns [ossl.ErrDetached], Serve must return soon, with the bytes that it
-	// has read and not dealt with, or any other data. The Server of the new process calls its Serve with
-	// the connection and this data. Data of new connections is nil.
+	// When a Read or a Write returns [ossl.ErrDetached], Serve must return soon, with the bytes that
+	// it has read and not dealt with, or any other data. The Server of the new process calls its
+	// Serve with the connection and this data. Data of new connections is nil.
 	Serve func(conn *ossl.Conn, data []byte) (rest []byte)
 
 	mu        sync.Mutex
@@ -69,8 +70,8 @@ func (s *Server) look(at func()) (changed <-chan struct{}) {
 	return s.changed
 }
 
-// Accept accepts connections, and serves each in a goroutine of its own, until l is closed. It returns l's
-// error. If the process has no descriptor left, it tries again after at most a second.
+// Accept accepts connections, and serves each in a goroutine of its own, until l is closed. It
+// returns l's error. If the process has no descriptor left, it tries again after at most a second.
 func (s *Server) Accept(l net.Listener) error {
 	s.update(func() { s.accepting[l]++ })
 	defer s.update(func() { s.accepting[l]-- })
@@ -111,8 +112,8 @@ func (s *Server) start(conn *ossl.Conn, data []byte) {
 	}()
 }
 
-// Inherit is [Server.Receive] for a process that Replace has started. It returns nil if none has. Call it before
-// this process starts others.
+// Inherit is [Server.Receive] for a process that Replace has started. It returns nil if none has.
+// Call it before this process starts others.
 func (s *Server) Inherit(ctx context.Context) (listeners []net.Listener, err error) {
 	conn, err := Inherited()
 	if conn == nil {
@@ -126,9 +127,9 @@ func (s *Server) Inherit(ctx context.Context) (listeners []net.Listener, err err
 	return s.Receive(ctx, r)
 }
 
-// Replace starts a new process, and hands everything over by [Server.Send]. If the new process doesn't ask for
-// that before ctx is done, Replace kills it. After other errors it may go on with the connections that it has.
-// Replace calls cmd.Wait.
+// Replace starts a new process, and hands everything over by [Server.Send]. If the new process
+// doesn't ask for that before ctx is done, Replace kills it. After other errors it may go on with
+// the connections that it has. Replace calls cmd.Wait.
 func (s *Server) Replace(ctx context.Context, cmd *exec.Cmd, listeners ...net.Listener) (Counts, error) {
 	conn, err := Start(cmd)
 	if err != nil {
@@ -144,11 +145,13 @@ func (s *Server) Replace(ctx context.Context, cmd *exec.Cmd, listeners ...net.Li
 	return sender.Counts(), err
 }
 
-// Receive takes all that the old process sends, and begins to accept and to serve at once. When the old
-// process has sent everything, it returns the listeners, which this process needs for its own successor.
+// Receive takes all that the old process sends, and begins to accept and to serve at once. When the
+// old process has sent everything, it returns the listeners, which this process needs for its own
+// successor.
 //
-// If it returns an error, the listeners and connections that were received are this process's all the
-// same. The old process has died, or it goes on with the others; or the connections don't suit the Context.
+// If it returns an error, the listeners and connections that were received are this process's all
+// the same. The old process has died, or it goes on with the others; or the connections don't suit
+// the Context.
 func (s *Server) Receive(ctx context.Context, r *Receiver) (listeners []net.Listener, err error) {
 	var attaching sync.WaitGroup
 	var mu sync.Mutex
@@ -183,13 +186,14 @@ func (s *Server) Receive(ctx context.Context, r *Receiver) (listeners []net.List
 	}
 }
 
-// Send gives the new process the listeners, and all connections. It accepts connections until that process
-// has the others, then closes the listeners, and waits for handshakes under way, 10 s at most. At the end it
-// closes the Sender.
+// Send gives the new process the listeners, and all connections. It accepts connections until that
+// process has the others, then closes the listeners, and waits for handshakes under way, 10 s at
+// most. At the end it closes the Sender.
 //
 // If it returns an error, the new process has failed, or ctx was done. The Server goes on with the
-// connections that it still has. The listeners are open, unless the error comes at the very end. If Send
-// returns nil, connections that couldn't be sent may be left: see [Sender.Counts] and [Server.Wait].
+// connections that it still has. The listeners are open, unless the error comes at the very end. If
+// Send returns nil, connections that couldn't be sent may be left: see [Sender.Counts] and
+// [Server.Wait].
 func (s *Server) Send(ctx context.Context, sender *Sender, listeners ...net.Listener) (err error) {
 	defer func() {
 		if err != nil {
@@ -213,8 +217,8 @@ func (s *Server) Send(ctx context.Context, sender *Sender, listeners ...net.List
 	return sender.Close()
 }
 
-// sendAll sends the connections that sender hasn't tried to send before. If listeners are given, which are
-// closed, it also waits for the connections that these have accepted, and sends them.
+// sendAll sends the connections that sender hasn't tried to send before. If listeners are given,
+// which are closed, it also waits for the connections that these have accepted, and sends them.
 func (s *Server) sendAll(ctx context.Context, sender *Sender, listeners []net.Listener) error {
 	var sends sync.WaitGroup
 	for waiting := true; waiting; {
@@ -249,7 +253,8 @@ func (s *Server) sendAll(ctx context.Context, sender *Sender, listeners []net.Li
 	}
 }
 
-// Wait waits until no connection is left, or ctx is done. Call it after Send, and before the process exits.
+// Wait waits until no connection is left, or ctx is done. Call it after Send, and before the
+// process exits.
 func (s *Server) Wait(ctx context.Context) error {
 	for {
 		var left int

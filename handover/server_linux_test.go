@@ -110,8 +110,8 @@ func TestServerFull(t *testing.T) {
 	}
 }
 
-// TestSendServer: after a new process has failed, in whichever step, a Server goes on as before, and gives
-// everything to the next one.
+// TestSendServer: after a new process has failed, in whichever step, a Server goes on as before,
+// and gives everything to the next one.
 func TestSendServer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), tlstest.Patience)
 	defer cancel()

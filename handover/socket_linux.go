@@ -34,9 +34,9 @@ func checkPeer(conn *net.UnixConn) error {
 	return nil
 }
 
-// sendDescriptor writes b and the descriptor of a socket to conn. It returns the number of bytes that it
-// has written. If unsent isn't nil, it has written nothing, because of the socket: it is closed, or the user
-// has too many descriptors on the way.
+// sendDescriptor writes b and the descriptor of a socket to conn. It returns the number of bytes
+// that it has written. If unsent isn't nil, it has written nothing, because of the socket: it is
+// closed, or the user has too many descriptors on the way.
 func sendDescriptor(conn *net.UnixConn, b []byte, socket syscall.RawConn) (n int, unsent, err error) {
 	// The descriptor is used as it is: a copy could exceed this process's limit.
 	unsent = socket.Control(func(fd uintptr) {
@@ -90,8 +90,8 @@ func readHeaderBytes(conn *net.UnixConn, b []byte) (got received, n int, err err
 	return got, n, nil
 }
 
-// add adds the descriptor of a control message. The kernel cuts control messages, and sets truncated, if
-// the process has no descriptor left, and if there is more than one descriptor.
+// add adds the descriptor of a control message. The kernel cuts control messages, and sets
+// truncated, if the process has no descriptor left, and if there is more than one descriptor.
 func (r *received) add(control []byte, truncated bool) error {
 	messages, err := syscall.ParseSocketControlMessage(control)
 	if err != nil {

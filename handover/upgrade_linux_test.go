@@ -97,8 +97,8 @@ func TestUpgrades(t *testing.T) {
 	}
 }
 
-// visit makes short connections, one after the other, until stop is called, which returns their number. None may
-// fail.
+// visit makes short connections, one after the other, until stop is called, which returns their
+// number. None may fail.
 func visit(t *testing.T, addr string) (stop func() int) {
 	n, stopped, done := 0, make(chan struct{}), make(chan struct{})
 	go func() {

@@ -21,8 +21,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestSendWebSockets: the server of the example moves its clients while they send. Both Servers are in this
-// process.
+// TestSendWebSockets: the server of the example moves its clients while they send. Both Servers are
+// in this process.
 func TestSendWebSockets(t *testing.T) {
 	if ossltest.RecordsByLibssl() {
 		t.Skip("OSSL_RECORDS=libssl: libssl has the records")
@@ -85,8 +85,8 @@ func TestSendWebSockets(t *testing.T) {
 	clients.Wait()
 }
 
-// talk opens a WebSocket, and sends up to 50 messages, which must come back. It returns their number, and
-// whether stop is closed.
+// talk opens a WebSocket, and sends up to 50 messages, which must come back. It returns their
+// number, and whether stop is closed.
 func talk(addr string, client int, stop <-chan struct{}) (n int, stopped bool, err error) {
 	conn, err := tls.Dial("tcp", addr, tlstest.ClientConfig())
 	if err != nil {
