@@ -70,7 +70,7 @@ func readHeaderBytes(conn *net.UnixConn, b []byte) (got received, n int, err err
 			got.close()
 		}
 	}()
-	control := make([]byte, syscall.CmsgSpace(4))
+	control := make([]byte, syscall.CmsgSpace(4*4)) // more than one descriptor, to close those that are too many
 	for n < len(b) {
 		m, controlLen, flags, _, err := conn.ReadMsgUnix(b[n:], control)
 		if err != nil {
