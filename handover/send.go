@@ -86,10 +86,11 @@ func (s *Sender) sendSocket(ctx context.Context, h header, raw syscall.RawConn, 
 // [Receiver.Receive] returns with it. The connection's Reads and Writes then return [ossl.ErrDetached].
 // A Write that is under way is finished first.
 //
-// If Send returns nil, the new process has the connection, and Send has closed the underlying one here.
-// If it returns an error that wraps [ErrLost], it has closed the underlying connection, and the peer
-// sees that end. After all other errors, the connection goes on here as if nothing had happened. This
-// holds too if ctx is done first, or if the new process dies.
+// If Send returns nil, the new process has the connection, and Send has closed the underlying one
+// here. If it returns an error that wraps [ErrLost], it has closed the underlying connection, and the
+// peer sees that end. After all other errors, the connection goes on here as if nothing had happened,
+// unless it was closed by another goroutine, or by a failure of [ossl.Conn.Detach], whose comment has
+// more. This holds too if ctx is done first, or if the new process dies.
 func (s *Sender) Send(ctx context.Context, conn *ossl.Conn, data []byte) error {
 	if len(data) > MaxData {
 		return errDataTooLong(data)
