@@ -626,3 +626,29 @@ func TestRestartMovesIdle(t *testing.T) {
 	}
 	s.stop()
 }
+
+// TestRestartFailsKeeps: if the new process can't start, connections go on, and move at the next restart.
+func TestRestartFailsKeeps(t *testing.T) {
+	s, to := moveService(t, moveConfig)
+	conn, err := s.secureDial(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := strings.ReplaceAll(moveConfig, "TO", to)
+	for range 2 {
+		s.write("sites.toml", "colour = 1\n")
+		s.signal(syscall.SIGUSR2)
+		s.await("restart failed, this process goes on")
+		if err := exchange(conn, "line\n"); err != nil {
+			t.Fatal(err)
+		}
+		s.write("sites.toml", good)
+		s.restart()
+		s.await("moved=1")
+		if err := exchange(conn, "line\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = conn.Close()
+	s.stop("colour", "restart failed")
+}

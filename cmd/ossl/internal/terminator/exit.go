@@ -112,3 +112,58 @@ func (e *exit) setDeadline(conn net.Conn, t time.Time) error {
 	}
 	return conn.SetReadDeadline(t)
 }
+
+// moves reports whether an HTTP/1.1 connection moves to another process when it is idle.
+func (g *generation) moves(c *client) bool {
+	m := g.mover.Load()
+	if m == nil || c.http1 == nil || c.http1.exit.stays() {
+		return false
+	}
+	select {
+	case <-m.dead:
+		return false
+	default:
+		return true
+	}
+}
+
+// askIdle asks the idle HTTP/1.1 connections to leave net/http.
+func (g *generation) askIdle() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, c := range g.clients {
+		if g.moves(c) {
+			c.http1.exit.ask(c.http1.Conn)
+		}
+	}
+}
+
+// handIdle moves an HTTP/1.1 connection that has left net/http. If it can't move, net/http goes on with it.
+func (g *generation) handIdle(c *client) {
+	m, secure := g.mover.Load(), c.http1.secure
+	t := &tunnel{client: secure, secure: secure, name: secure.ConnectionState().ServerName}
+	t.activity.last.Store(c.work.idleSince.Load())
+	var ok, moved bool
+	var err error
+	if t.site, ok = g.names.get(t.name); ok {
+		m.places <- struct{}{} // waits for answers, each of which comes in time
+		moved, err = g.hand(c, t)
+		<-m.places
+	}
+	if moved || err != nil || !g.serveHTTP1(c, t.client.(tlsConn), &exit{shut: true}) {
+		g.forget(c)
+	}
+}
+
+// serveHTTP1 gives a connection to net/http. If that takes it no more, serveHTTP1 closes it, and returns false.
+func (g *generation) serveHTTP1(c *client, secure tlsConn, e *exit) bool {
+	conn, http1 := forHTTP1(secure, e)
+	g.mu.Lock()
+	c.http1 = http1
+	g.mu.Unlock()
+	if !g.give.give(conn) {
+		_ = secure.Close()
+		return false
+	}
+	return true
+}

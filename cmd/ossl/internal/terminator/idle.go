@@ -31,12 +31,6 @@ type idleConn struct {
 	writes   writes
 }
 
-// newIdleConn returns a conn whose time begins now.
-func newIdleConn(conn net.Conn, idle Time, shared *activity) *idleConn {
-	shared.note()
-	return &idleConn{Conn: conn, idle: idle, activity: shared}
-}
-
 func (c *idleConn) Read(b []byte) (int, error) {
 	if len(c.early) > 0 {
 		n := copy(b, c.early)

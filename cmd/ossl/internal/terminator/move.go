@@ -2,13 +2,9 @@ package terminator
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"net"
@@ -33,25 +29,8 @@ import (
 // Before "go" the new process reads and writes nothing, and after it the former one doesn't: a record's
 // number is never used twice. If the former process gets no answer, it closes the Unix socket, so that
 // no "go" can follow, and goes on with the tunnel. If one of them dies, the tunnels are whole or closed.
-
-// The kinds of frames, the first bytes of their headers.
-const (
-	frameOffer  = 'o'
-	frameGo     = 'g'
-	frameEnd    = 'e' // the former process has moved all that can move; a movedCounts in JSON
-	frameHave   = 'h'
-	frameRefuse = 'r' // a reason
-)
-
-// A header of a frame has its kind, the number of the tunnel, and the length of what follows.
-const frameHeaderLen = 1 + 4 + 4
-
-// maxOffer bounds the bytes of an offer: both states may have data that waits.
-const maxOffer = 4 << 20
-
-// movesVersion is the version of the frames. A process that takes tunnels writes it when it is ready;
-// others write 1.
-const movesVersion = 2
+//
+// HTTP/1.1 connections between two requests move in the same way, as tunnels without a backend: exit.
 
 const (
 	// movePatience is the time in which the other process must take a frame, and answer it.
@@ -103,114 +82,6 @@ type movedTunnel struct {
 type movedCounts struct {
 	Moved  uint64            `json:"moved"`
 	Stayed map[string]uint64 `json:"stayed"` // by reason
-}
-
-// demands returns a hash of the settings by which clients and backends are admitted: a connection that was
-// admitted by others doesn't move. sum is that of the files of the clients' authorities.
-func (s *sitePlan) demands(tls *tlsPlan, sum []byte) (string, error) {
-	settings := []any{tls.engine, tls.policy.name, tls.plain, tls.fips, tls.crls.files, tls.crls.soft, s.ALPN,
-		s.ClientCA, sum, s.ClientOptional, s.ClientAllow}
-	if b := s.backends; b != nil {
-		settings = append(settings, b.CA, b.Name, b.Cert, b.Key, b.CRLs, b.CRLSoftFail)
-		if b.CA != "" {
-			_, sum, err := readPoolAndSum([]string{b.CA})
-			if err != nil {
-				return "", err
-			}
-			settings = append(settings, sum)
-		}
-	}
-	hash := sha256.Sum256(fmt.Appendf(nil, "%q", settings))
-	return hex.EncodeToString(hash[:]), nil
-}
-
-// A frame is a message between the two processes.
-type frame struct {
-	kind byte
-	id   uint32
-	body []byte
-	fds  []int // of an offer: the client's socket, and the backend's if there is one
-}
-
-// A moves is one end of the Unix socket between the two processes.
-type moves struct {
-	conn    *net.UnixConn
-	writing sync.Mutex
-}
-
-// write writes a frame. It reports whether the other process may have got it.
-func (m *moves) write(f frame) (sent bool, err error) {
-	m.writing.Lock()
-	defer m.writing.Unlock()
-	if err := m.conn.SetWriteDeadline(time.Now().Add(movePatience)); err != nil {
-		return false, err
-	}
-	header := binary.BigEndian.AppendUint32([]byte{f.kind}, f.id)
-	header = binary.BigEndian.AppendUint32(header, uint32(len(f.body)))
-	n, _, err := m.conn.WriteMsgUnix(header, rights(f.fds), nil)
-	if err == nil && n < len(header) {
-		err = io.ErrShortWrite
-	}
-	if err == nil && len(f.body) > 0 {
-		_, err = m.conn.Write(f.body)
-	}
-	return n == len(header), err
-}
-
-// read reads a frame.
-func (m *moves) read() (f frame, err error) {
-	var header [frameHeaderLen]byte
-	for have := 0; have < len(header); {
-		n, fds, err := readRights(m.conn, header[have:])
-		f.fds = append(f.fds, fds...)
-		if err == nil && n == 0 {
-			err = io.EOF
-		}
-		if err != nil {
-			closeAll(f.fds)
-			return frame{}, err
-		}
-		have += n
-	}
-	f.kind, f.id = header[0], binary.BigEndian.Uint32(header[1:])
-	length := binary.BigEndian.Uint32(header[5:])
-	if length > maxOffer {
-		err = fmt.Errorf("a frame of %d bytes", length)
-	} else {
-		f.body = make([]byte, length)
-		_, err = io.ReadFull(m.conn, f.body)
-	}
-	if err != nil {
-		closeAll(f.fds)
-		clear(f.body)
-		return frame{}, err
-	}
-	return f, nil
-}
-
-// appendOffer appends the parts of an offer, each with its length.
-func appendOffer(to []byte, parts ...[]byte) []byte {
-	for _, part := range parts {
-		to = binary.BigEndian.AppendUint32(to, uint32(len(part)))
-		to = append(to, part...)
-	}
-	return to
-}
-
-// splitOffer splits an offer into its parts.
-func splitOffer(body []byte) (text, client, backend []byte, err error) {
-	parts := []*[]byte{&text, &client, &backend}
-	for _, part := range parts {
-		if len(body) < 4 || uint32(len(body)-4) < binary.BigEndian.Uint32(body) {
-			return nil, nil, nil, io.ErrUnexpectedEOF
-		}
-		end := 4 + binary.BigEndian.Uint32(body)
-		*part, body = body[4:end:end], body[end:]
-	}
-	if len(body) > 0 {
-		return nil, nil, nil, errors.New("data behind an offer")
-	}
-	return text, client, backend, nil
 }
 
 // A mover moves the tunnels of a process to the one that replaces it.
@@ -473,61 +344,6 @@ func (g *generation) attach(c *client, t *tunnel, states [2][]byte) (err error) 
 		}
 	}
 	return err
-}
-
-// moves reports whether an HTTP/1.1 connection moves to another process when it is idle.
-func (g *generation) moves(c *client) bool {
-	m := g.mover.Load()
-	if m == nil || c.http1 == nil || c.http1.exit.stays() {
-		return false
-	}
-	select {
-	case <-m.dead:
-		return false
-	default:
-		return true
-	}
-}
-
-// askIdle asks the idle HTTP/1.1 connections to leave net/http.
-func (g *generation) askIdle() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, c := range g.clients {
-		if g.moves(c) {
-			c.http1.exit.ask(c.http1.Conn)
-		}
-	}
-}
-
-// handIdle moves an HTTP/1.1 connection that has left net/http. If it can't move, net/http goes on with it.
-func (g *generation) handIdle(c *client) {
-	m, secure := g.mover.Load(), c.http1.secure
-	t := &tunnel{client: secure, secure: secure, name: secure.ConnectionState().ServerName}
-	t.activity.last.Store(c.work.idleSince.Load())
-	var ok, moved bool
-	var err error
-	if t.site, ok = g.names.get(t.name); ok {
-		m.places <- struct{}{} // waits for answers, each of which comes in time
-		moved, err = g.hand(c, t)
-		<-m.places
-	}
-	if moved || err != nil || !g.serveHTTP1(c, t.client.(tlsConn), &exit{shut: true}) {
-		g.forget(c)
-	}
-}
-
-// serveHTTP1 gives a connection to net/http. If that takes it no more, serveHTTP1 closes it, and returns false.
-func (g *generation) serveHTTP1(c *client, secure tlsConn, e *exit) bool {
-	conn, http1 := forHTTP1(secure, e)
-	g.mu.Lock()
-	c.http1 = http1
-	g.mu.Unlock()
-	if !g.give.give(conn) {
-		_ = secure.Close()
-		return false
-	}
-	return true
 }
 
 // offer offers a tunnel to the new process, and reports whether that goes on with it, or the reason why
