@@ -17,6 +17,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -236,7 +237,7 @@ func TestDetachMidway(t *testing.T) {
 	cc, sc := tlstest.ClientConfig(only13), tlstest.ServerConfig(only13)
 	ctx := ossltest.NewContext(t, sc)
 	h := tlstest.Hijack(t, serverOf{ctx}, tlstest.ClientRole, cc, sc)
-	m := &mover{current: h.Victim.(*ossl.Conn)}
+	m := newMover(h.Victim.(*ossl.Conn))
 	update := []byte{24, 0, 0, 1, 1}
 	stream := append(h.Seal(tlstest.TypeApplicationData, []byte("some data")), h.Seal(tlstest.TypeHandshake, update[:2])...)
 	stream = append(stream, h.Seal(tlstest.TypeHandshake, update[2:])...)
@@ -633,33 +634,36 @@ func TestDetachUnderLoad(t *testing.T) {
 }
 
 // A mover is a net.Conn over connections that replace one another.
-type mover struct {
-	mu      sync.RWMutex
-	current *ossl.Conn // guarded by mu
+type mover struct{ current atomic.Pointer[ossl.Conn] }
+
+func newMover(c *ossl.Conn) *mover {
+	m := new(mover)
+	m.current.Store(c)
+	return m
 }
 
 // do calls f with the current connection, again if it was detached in the meantime.
 func (m *mover) do(f func(*ossl.Conn) (int, error)) (int, error) {
 	for {
-		m.mu.RLock()
-		c := m.current
-		m.mu.RUnlock()
+		c := m.current.Load()
 		if n, err := f(c); n > 0 || err != ossl.ErrDetached {
 			return n, err
+		}
+		for m.current.Load() == c {
+			time.Sleep(10 * time.Microsecond)
 		}
 	}
 }
 
-// move replaces the connection.
+// move replaces the connection. Reads go on until they are interrupted: a peer that waits for its own Write, in
+// a Read that answers a KeyUpdate, takes no data.
 func (m *mover) move(t testing.TB, ctx *ossl.Context) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	next, err := moved(ctx, m.current)
+	next, err := moved(ctx, m.current.Load())
 	if err != nil {
 		t.Error(err)
 		return
 	}
-	m.current = next
+	m.current.Store(next)
 }
 
 func (m *mover) Read(b []byte) (int, error) {
@@ -671,7 +675,7 @@ func (m *mover) Write(b []byte) (int, error) {
 }
 
 func runLoad(t *testing.T, ctx *ossl.Context, c *ossl.Conn, peer *tls.Conn, moves int, updates bool) {
-	m := &mover{current: c}
+	m := newMover(c)
 	stop := make(chan struct{})
 	var sums [4]hash.Hash
 	for i := range sums {
@@ -704,14 +708,14 @@ func runLoad(t *testing.T, ctx *ossl.Context, c *ossl.Conn, peer *tls.Conn, move
 			t.Error(err)
 		}
 	}
-	group.Go(func() { send(m, sums[0], func() { m.current.CloseWrite() }) })
+	group.Go(func() { send(m, sums[0], func() { m.current.Load().CloseWrite() }) })
 	group.Go(func() { receive(peer, sums[1]) })
 	group.Go(func() { send(peer, sums[2], func() { peer.CloseWrite() }) })
 	group.Go(func() { receive(m, sums[3]) })
 	for i := range moves {
 		time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond)
 		if updates && i%3 == 0 {
-			if err := m.current.KeyUpdate(i%2 == 0); err != nil {
+			if err := m.current.Load().KeyUpdate(i%2 == 0); err != nil {
 				t.Error(err)
 			}
 		}
@@ -724,6 +728,6 @@ func runLoad(t *testing.T, ctx *ossl.Context, c *ossl.Conn, peer *tls.Conn, move
 			t.Errorf("stream %d has arrived changed", i/2)
 		}
 	}
-	m.current.Close()
+	m.current.Load().Close()
 	peer.Close()
 }
