@@ -38,8 +38,8 @@ const (
 	// restPatience is the time in which both directions must come to rest. While one doesn't, because its
 	// peer takes no data, the other one waits.
 	restPatience = 50 * time.Millisecond
-	// offersAtOnce bounds the tunnels that rest at a time.
-	offersAtOnce = 32
+	// offersAtOnce bounds the tunnels that rest at a time. With more, each rests longer.
+	offersAtOnce = 8
 	// lookPause is the time between two looks for tunnels that can move.
 	lookPause = 100 * time.Millisecond
 	// mostPause is the longest time between two tries to bring a tunnel to rest.
@@ -149,6 +149,7 @@ func (m *mover) run(ctx context.Context, g *generation) {
 		pause time.Duration
 	}
 	tries := map[*client]*try{}
+	answered := false
 	ticker := time.NewTicker(lookPause)
 	defer ticker.Stop()
 	for {
@@ -173,8 +174,19 @@ func (m *mover) run(ctx context.Context, g *generation) {
 			}
 			t.pause = min(2*t.pause, mostPause)
 			t.at = now.Add(t.pause)
-			if !r.begin(restPatience, func() { <-m.places }) {
+			tried := make(chan struct{})
+			if !r.begin(restPatience, func() { <-m.places; close(tried) }) {
 				<-m.places
+				continue
+			}
+			if !answered {
+				// The first one is alone: a new process whose start isn't quite over makes no others wait.
+				select {
+				case <-tried:
+				case <-ctx.Done():
+					return
+				}
+				answered = true
 			}
 		}
 		select {
