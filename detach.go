@@ -311,6 +311,9 @@ var detached atomic.Uint64 // the number of the process's last state
 // directions are as they were. Counts, such as those of the [CloseEvent], begin again. The connection was
 // accepted under its former configuration, and the Context's doesn't judge it again.
 //
+// Attach sends nothing: that begins with the first Read or Write. So a program can attach a state, and go on only
+// if nobody else does.
+//
 // A state can be attached once in a process; Attach can't know whether another process has attached it. Attach
 // copies what it needs of the state, which the caller clears. If Attach fails, the underlying connection stays
 // open. The error wraps [ErrBadState] if the state can't be used, and is a [*ConfigError] if the Context can't
@@ -428,10 +431,8 @@ func (c *Conn) goOn(s *connstate.State, ssl *libssl.Conn) error {
 		t.records.add(records)
 	})
 	c.watch.ends.Store(handshakeReported)
+	c.in.silent = s.Held && len(s.Output) > 0
 	c.complete.Store(true)
-	if s.Held && len(s.Output) > 0 {
-		c.watchSilence()
-	}
 	return nil
 }
 

@@ -330,6 +330,28 @@ func TestDetachUnsent(t *testing.T) {
 	c.Close()
 }
 
+// TestDetachSilent: the tickets of a server that was moved leave alone if the client sends nothing for a while.
+func TestDetachSilent(t *testing.T) {
+	needDetach(t)
+	cc, sc := tlstest.Resuming(tls.VersionTLS13)
+	var puts counted
+	cc.ClientSessionCache = &puts
+	ctx := ossltest.NewContext(t, sc)
+	a, b := tlstest.Loopback()
+	c, peer := ctx.Server(b), tls.Client(a, cc)
+	tlstest.Shake(t, peer, c)
+	c = move(t, ctx, c)
+	ended := make(chan struct{}, 2)
+	for _, conn := range []net.Conn{c, peer} {
+		go func() { _, _ = conn.Read(make([]byte, 1)); ended <- struct{}{} }()
+	}
+	tlstest.WaitUntil(t, func() bool { return puts.Load() > 0 })
+	c.Close()
+	peer.Close()
+	<-ended
+	<-ended
+}
+
 // A counted is an empty ClientSessionCache that counts the sessions it gets.
 type counted struct {
 	mu sync.Mutex

@@ -19,6 +19,7 @@ type reader struct {
 	direct directOpener // the opener after a takeover
 
 	cachedID []byte      // of the session in a server's cache, which a fatal alert removes
+	silent   bool        // the first read of the network calls watchSilence
 	watched  atomic.Bool // between watchSilence and heard
 	released atomic.Bool // asks the holder of mu to free the opener when unlocking
 }
@@ -187,6 +188,10 @@ func (c *Conn) waitOnce() error {
 
 // receive reads from the network once. The reader is locked.
 func (c *Conn) receive() error {
+	if c.in.silent {
+		c.in.silent = false
+		c.watchSilence()
+	}
 	err := c.in.Fill(c.conn)
 	if !c.isClient {
 		c.heard()

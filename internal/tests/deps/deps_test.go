@@ -30,13 +30,12 @@ var allowedRequirements = map[string]string{
 // ones of the core. Go permits it to all modules below the core's path, but it ties their releases
 // to the core's.
 var internalImporters = map[string]string{
-	"cmd/ossl/internal/bench":      "counts crossings and C's heap, shares the tests' certificates; installed at the core's version",
-	"cmd/ossl/internal/inspect":    "asks processes, which answer in the format of internal/status",
-	"cmd/ossl/internal/gofarm":     "makes farms of the core's packages, at the core's version",
-	"cmd/ossl/internal/terminator": "moves connections to other processes; installed at the core's version",
-	"audit/confgen":                "its trials take ports where the core's tests do, so that none gets another's",
-	"nocgo/link":                   "hands the core its C code; used at the core's version, which it checks",
-	"examples":                     "not released: the tests of the recipes share internal/recipetest",
+	"cmd/ossl/internal/bench":   "counts crossings and C's heap, shares the tests' certificates; installed at the core's version",
+	"cmd/ossl/internal/inspect": "asks processes, which answer in the format of internal/status",
+	"cmd/ossl/internal/gofarm":  "makes farms of the core's packages, at the core's version",
+	"audit/confgen":             "its trials take ports where the core's tests do, so that none gets another's",
+	"nocgo/link":                "hands the core its C code; used at the core's version, which it checks",
+	"examples":                  "not released: the tests of the recipes share internal/recipetest",
 }
 
 // leaves are folders of the core that import no folder of the repository, or only those that are

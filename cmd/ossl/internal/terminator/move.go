@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl"
-	"github.com/ossl-go/ossl/internal/connstate"
 )
 
 // At a restart, tunnels move to the new process, which Linux gives the sockets of the client and of the
@@ -214,27 +213,6 @@ func reasonOf(err error) string {
 	return staysBusy // the time is over, or the next read or write meets the error
 }
 
-// sendOnUse returns a state whose tickets wait for the first read or write. Those of a client that has got no
-// data yet would be sent after a second, also by a process that must not use the connection before it is told
-// to go on.
-func sendOnUse(state []byte) ([]byte, error) {
-	s, err := connstate.Decode(state)
-	if err != nil {
-		return state, err
-	}
-	defer func() { *s = connstate.State{} }() // wipes the secrets
-	if !s.Held || len(s.Output) == 0 {
-		return state, nil
-	}
-	s.Held = false
-	sending, err := s.Encode()
-	if err != nil {
-		return state, err
-	}
-	clear(state)
-	return sending, nil
-}
-
 // finish tells the new process, and the log, how many tunnels have moved and how many have stayed.
 func (m *mover) finish() {
 	m.mu.Lock()
@@ -323,9 +301,6 @@ func (g *generation) detach(t *tunnel) (states [2][]byte, reason string) {
 		var err error
 		if states[i], err = secure.Detach(ctx); err != nil {
 			return states, reasonOf(err)
-		}
-		if states[i], err = sendOnUse(states[i]); err != nil {
-			return states, staysByState
 		}
 	}
 	return states, ""
