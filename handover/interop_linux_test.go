@@ -49,6 +49,9 @@ public class Lines {
 
 // TestInteropUpgrades: clients of other libraries notice no upgrade.
 func TestInteropUpgrades(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts Java: only without -short")
+	}
 	f := startFleet(t)
 	_, port, err := net.SplitHostPort(f.addr)
 	if err != nil {
