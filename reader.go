@@ -84,10 +84,18 @@ func (c *Conn) Read(b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
 	}
-	if c.state.NegotiatedProtocol == "h2" {
-		return c.readDeep(b)
+	for {
+		var n int
+		var err error
+		if c.state.NegotiatedProtocol == "h2" {
+			n, err = c.readDeep(b)
+		} else {
+			n, err = c.read(b)
+		}
+		if err == nil || n > 0 || !c.calls.interrupted(err) {
+			return n, err
+		}
 	}
-	return c.read(b)
 }
 
 // readDeep reads for HTTP/2, and waits with as much of the stack in use as crypto/tls's Read does.
@@ -105,15 +113,6 @@ type stackRoom [512]byte
 func (c *Conn) readWith(_ stackRoom, b []byte) (int, error) { return c.read(b) }
 
 func (c *Conn) read(b []byte) (int, error) {
-	for {
-		n, err := c.readOnce(b)
-		if n > 0 || err == nil || !c.calls.interrupted(err) {
-			return n, err
-		}
-	}
-}
-
-func (c *Conn) readOnce(b []byte) (int, error) {
 	if c.turns.beginRead(c.conn) {
 		defer c.endRead()
 	}
