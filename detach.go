@@ -52,20 +52,20 @@ func (e *DetachError) Error() string {
 func (e *DetachError) Unwrap() error { return e.Err }
 
 // Detach ends the connection here, so that it can go on elsewhere: it destroys the keys and returns the
-// connection's state, with which [Context.Attach] makes a Conn over the same underlying connection, in this
-// process or another one. The peer notices nothing. The state has what was received and not read, and what was
-// sealed and not sent. The underlying connection stays open, without deadlines, and is the caller's:
-// [Conn.NetConn].
+// connection's state. [Context.Attach] makes a Conn of the state and the same underlying connection, in this
+// process or in another one. The peer notices nothing. The state includes received data that was not read, and
+// sealed records that were not sent. The underlying connection, [Conn.NetConn], stays open without deadlines,
+// and belongs to the caller.
 //
 // The state holds the keys. Whoever has it can read the connection and write to it, so it must go to one place
 // only, by a way that nobody else reads, and be cleared when it was used.
 //
-// Detach waits for a Write under way, and interrupts a Read that waits for the network. These and later Reads
-// and Writes return [ErrDetached]; Close then does nothing. SendFile and ReadFrom, io.Copy too, stop between two
-// Writes; as after any Write that fails, what ReadFrom has read last from its source is lost, unless that is a
-// file. If ctx is done while a Write is under way, Detach
-// returns ctx's error, and the connection goes on. If Detach fails after it has interrupted a Read, it closes
-// the connection, since the Read's deadline is lost.
+// Detach waits for a Write under way, and interrupts a Read that waits for the network. That Read and later
+// Reads and Writes return [ErrDetached]; Close then does nothing. SendFile, ReadFrom and io.Copy stop between two
+// Writes. As after any Write that fails, the data that ReadFrom has read last from its source is lost, unless the
+// source is a file. If ctx is done while a Write is under way, Detach returns ctx's error, and the connection
+// goes on. If Detach fails after it has interrupted a Read, it closes the connection, since the Read's deadline
+// is lost.
 //
 // Detach returns a [*DetachError], and the connection goes on, if the handshake is not complete, if libssl has
 // the records ([RecordPath]; a TLS 1.3 client with a ClientSessionCache until it has read its first data), in
@@ -84,12 +84,10 @@ func (c *Conn) Detach(ctx context.Context) (state []byte, err error) {
 		return nil, &DetachError{Reason: "another call of Detach is under way"}
 	}
 	state, interrupted, err := c.detach(ctx, m)
-	if err != nil && interrupted && !c.calls.isClosed() {
-		c.calls.close()
-		c.release()
-		_ = c.conn.Close()
-	}
-	if err != nil && !interrupted {
+	switch {
+	case err != nil && interrupted:
+		_ = c.Close() // its error is that it was closed before, or of a connection that is lost anyway
+	case err != nil:
 		c.calls.move.Store(nil)
 	}
 	close(m.decided)
@@ -184,9 +182,9 @@ func (c *Conn) lockReader(ctx context.Context) (interrupted bool, err error) {
 		// Again each time: the user may set a deadline too.
 		if err := c.conn.SetReadDeadline(longAgo); err != nil {
 			if c.calls.isClosed() {
-				err = net.ErrClosed
+				return interrupted, net.ErrClosed
 			}
-			return interrupted, err
+			return interrupted, &DetachError{Reason: "a Read waits, and the underlying connection has no deadlines", Err: err}
 		}
 		interrupted = true
 		select {
@@ -311,11 +309,11 @@ var detached atomic.Uint64 // the number of the process's last state
 // directions are as they were. Counts, such as those of the [CloseEvent], begin again. The connection was
 // accepted under its former configuration, and the Context's doesn't judge it again.
 //
-// Attach sends nothing: that begins with the first Read or Write. So a program can attach a state, and go on only
+// Attach sends nothing; the first Read or Write may. So a program can attach a state, and use the connection only
 // if nobody else does.
 //
 // A state can be attached once in a process; Attach can't know whether another process has attached it. Attach
-// copies what it needs of the state, which the caller clears. If Attach fails, the underlying connection stays
+// copies the parts of the state that it needs, and the caller clears the state. If Attach fails, the underlying connection stays
 // open. The error wraps [ErrBadState] if the state can't be used, and is a [*ConfigError] if the Context can't
 // have the connection: in FIPS mode, with [RecordsLibssl], or without the connection's cipher suite.
 func (ctx *Context) Attach(conn net.Conn, state []byte) (*Conn, error) {

@@ -229,8 +229,8 @@ func TestDetachOfOurs(t *testing.T) {
 	}
 }
 
-// TestDetachMidway moves a connection between any two bytes of what it receives: records, and handshake
-// messages in parts.
+// TestDetachMidway moves a connection after each byte that it receives, of records and of handshake messages in
+// parts.
 func TestDetachMidway(t *testing.T) {
 	needDetach(t)
 	only13 := tlstest.Only(tls.VersionTLS13)
@@ -301,46 +301,41 @@ func (s serverOf) Name() string                                     { return "os
 func (s serverOf) Client(conn net.Conn, _ *tls.Config) tlstest.Conn { return s.ctx.Client(conn, "") }
 func (s serverOf) Server(conn net.Conn, _ *tls.Config) tlstest.Conn { return s.ctx.Server(conn) }
 
-// TestDetachUnsent: what was sealed and not sent leaves after the move: the tickets of a server, and the answer
-// to a KeyUpdate.
-func TestDetachUnsent(t *testing.T) {
+// movedWithTickets returns a server's connection that was moved before its tickets left. puts counts those that
+// the client gets.
+func movedWithTickets(t *testing.T) (c *ossl.Conn, peer *tls.Conn, puts *counted) {
+	t.Helper()
 	needDetach(t)
 	cc, sc := tlstest.Resuming(tls.VersionTLS13)
-	var puts counted
-	cc.ClientSessionCache = &puts
+	puts = new(counted)
+	cc.ClientSessionCache = puts
 	ctx := ossltest.NewContext(t, sc)
 	a, b := tlstest.Loopback()
-	c, peer := ctx.Server(b), tls.Client(a, cc)
-	defer peer.Close()
-	go peer.Handshake()
-	if err := c.Handshake(); err != nil {
-		t.Fatal(err)
-	}
+	c, peer = ctx.Server(b), tls.Client(a, cc)
+	tlstest.Shake(t, peer, c)
 	if c.QueueLen() == 0 {
 		t.Fatal("no tickets wait")
 	}
 	c = move(t, ctx, c)
+	t.Cleanup(func() { c.Close(); peer.Close() })
 	if c.QueueLen() == 0 || puts.Load() != 0 {
 		t.Error("the tickets have not moved")
 	}
+	return c, peer, puts
+}
+
+// TestDetachUnsent: sealed records that were not sent, a server's tickets, leave with the first data after the move.
+func TestDetachUnsent(t *testing.T) {
+	c, peer, puts := movedWithTickets(t)
 	say(t, c, peer, "text")
 	if puts.Load() == 0 {
 		t.Error("the client got no ticket")
 	}
-	c.Close()
 }
 
 // TestDetachSilent: the tickets of a server that was moved leave alone if the client sends nothing for a while.
 func TestDetachSilent(t *testing.T) {
-	needDetach(t)
-	cc, sc := tlstest.Resuming(tls.VersionTLS13)
-	var puts counted
-	cc.ClientSessionCache = &puts
-	ctx := ossltest.NewContext(t, sc)
-	a, b := tlstest.Loopback()
-	c, peer := ctx.Server(b), tls.Client(a, cc)
-	tlstest.Shake(t, peer, c)
-	c = move(t, ctx, c)
+	c, peer, puts := movedWithTickets(t)
 	ended := make(chan struct{}, 2)
 	for _, conn := range []net.Conn{c, peer} {
 		go func() { _, _ = conn.Read(make([]byte, 1)); ended <- struct{}{} }()
@@ -350,6 +345,50 @@ func TestDetachSilent(t *testing.T) {
 	peer.Close()
 	<-ended
 	<-ended
+}
+
+// TestDetachAbandoned: if the context is done while a Read that was interrupted doesn't return, since it waits in the
+// session cache, Detach closes the connection, which is no longer counted as open.
+func TestDetachAbandoned(t *testing.T) {
+	needDetach(t)
+	cc, sc := tlstest.Resuming(tls.VersionTLS12)
+	cc.SessionTicketsDisabled = true // so that the session is in the cache
+	stuck := stuckCache{session.NewCache(4), make(chan struct{}), make(chan struct{})}
+	ctx := ossltest.NewContext(t, sc, ossl.WithSessionCache(stuck))
+	h := tlstest.Hijack(t, serverOf{ctx}, tlstest.ClientRole, cc, sc)
+	c := h.Victim.(*ossl.Conn)
+	h.Send(tlstest.TypeAlert, []byte{2, 80})
+	read := make(chan error, 1)
+	go func() { _, err := c.Read(make([]byte, 1)); read <- err }()
+	<-stuck.asked
+	limit, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if state, err := c.Detach(limit); state != nil || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%d bytes, %v", len(state), err)
+	}
+	if _, err := c.Write([]byte("x")); err != net.ErrClosed {
+		t.Errorf("Write: %v", err)
+	}
+	if n := ctx.Stats().OpenConns; n != 0 {
+		t.Errorf("%d connections are open", n)
+	}
+	close(stuck.answer)
+	if err := <-read; err == nil {
+		t.Error("the Read has no error")
+	}
+	tlstest.WaitUntil(t, c.Freed)
+}
+
+// A stuckCache waits with Remove for its answer, whatever the context.
+type stuckCache struct {
+	session.Cache
+	asked, answer chan struct{}
+}
+
+func (c stuckCache) Remove(ctx context.Context, id []byte) error {
+	close(c.asked)
+	<-c.answer
+	return c.Cache.Remove(ctx, id)
 }
 
 // A counted is an empty ClientSessionCache that counts the sessions it gets.
@@ -449,7 +488,7 @@ func TestDetachBehindWrite(t *testing.T) {
 	}
 }
 
-// TestDetachRefused: what can't be moved is refused by name, and goes on.
+// TestDetachRefused: a connection that can't move is refused by name, and goes on.
 func TestDetachRefused(t *testing.T) {
 	needDetach(t)
 	background := context.Background()

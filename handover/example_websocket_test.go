@@ -34,7 +34,7 @@ func Example_webSocket() {
 	s := &handover.Server{Context: server, Serve: serveWebSocket}
 	listeners, err := s.Inherit(context.Background())
 	if err != nil {
-		log.Print(err) // the old process has died: go on with what has arrived
+		log.Print(err) // the old process has died: serve the connections that have arrived
 	}
 	if listeners == nil {
 		l, err := net.Listen("tcp", "127.0.0.1:8443")

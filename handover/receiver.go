@@ -106,7 +106,7 @@ func (r *Receiver) fail(err error) error {
 
 // Receive waits for the next listener or connection. At the end of the hand-over it returns io.EOF. If
 // the old process dies before that, or breaks the connection, it returns another error; the items
-// that were received are this process's all the same.
+// that were received before belong to this process.
 //
 // If ctx is done, Receive returns ctx's error. It can be called again if no message was under way.
 //

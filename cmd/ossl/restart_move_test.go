@@ -31,8 +31,8 @@ func stream(number uint64) io.Reader {
 	return rand.NewChaCha8([32]byte{byte(number), byte(number >> 8)})
 }
 
-// chat sends a stream to an echo until stop is closed, and checks what comes back. Then it closes its
-// direction, and reads the rest.
+// chat sends a stream to a server that echoes it, and checks the bytes that come back, until stop is closed. Then
+// it closes its direction, and reads the rest.
 func chat(conn halfCloser, number uint64, stop <-chan struct{}, exchanged *atomic.Uint64) error {
 	sent := make(chan error, 1)
 	var all atomic.Int64
@@ -313,8 +313,8 @@ func exchange(conn net.Conn, line string) error {
 	return nil
 }
 
-// TestRestartMovesState: what the former process knows of a connection counts in the new one: bytes, the
-// client's address, a direction that has ended, the time without progress.
+// TestRestartMovesState: the new process knows a connection's bytes, its client's address, a direction that has
+// ended, and the time without progress.
 func TestRestartMovesState(t *testing.T) {
 	s, _ := moveService(t, moveConfig)
 	conn, err := s.secureDial(nil)

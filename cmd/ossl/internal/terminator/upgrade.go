@@ -84,7 +84,7 @@ func atHand(conn net.Conn, body io.Reader) (early []byte) {
 		n, err := body.Read(b)
 		early = append(early, b[:n]...)
 		if err != nil {
-			return early // the deadline, or what the next Read meets too
+			return early // the deadline has passed, or the next Read returns the error too
 		}
 	}
 }
