@@ -149,8 +149,8 @@ func (s *Server) Replace(ctx context.Context, cmd *exec.Cmd, listeners ...net.Li
 // old process has sent everything, it returns the listeners, which this process needs for its own
 // successor.
 //
-// If it returns an error, the listeners and connections that were received are this process's all
-// the same. The old process has died, or it goes on with the others; or the connections don't suit
+// If it returns an error, the listeners and connections that were received before belong to this
+// process. The old process has died, or it goes on with the others; or the connections don't suit
 // the Context.
 func (s *Server) Receive(ctx context.Context, r *Receiver) (listeners []net.Listener, err error) {
 	var attaching sync.WaitGroup
