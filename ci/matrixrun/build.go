@@ -148,8 +148,8 @@ func (b *testbed) compile(ctx context.Context, dir string, args ...string) error
 	if b.nocgo {
 		args = slices.Insert(args, 1, "-tags", nocgoTag, "-overlay", b.overlayFile())
 	}
+	args = slices.Insert(args, 1, "-ldflags", strings.TrimSpace("-s -w "+b.ldflags())) // half of the time to link
 	if b.sysroot == "" {
-		args = slices.Insert(args, 1, "-ldflags", b.ldflags())
 		if b.nocgo {
 			cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		} else if b.cc != "" {

@@ -36,7 +36,9 @@ func main() {
 		"run of the rows that 'make test' stands for only the tests that all other rows skip")
 	flag.StringVar(&o.at, "at", "", "run the rows of the OpenSSL in this `folder` instead")
 	flag.BoolVar(&o.nocgo, "nocgo", false, "build the programs without cgo, with the objects that ci/nocgo has made; "+
-		"all tests with -short, and of the adapters under 3.5 alone")
+		"the tests that come to OpenSSL, with -short: all of the core in the system's row, "+
+		"those nearest to C in others, and the adapters' under 3.5")
+	flag.BoolVar(&o.short, "short", false, "run all tests with -short")
 	flag.StringVar(&o.without, "without", "", "leave out these `versions`, separated by commas")
 	flag.StringVar(&o.run, "run", "", "run only tests that match `regexp`, as go test does")
 	flag.StringVar(&o.skip, "skip", "", "leave out tests that match `regexp`")
@@ -58,7 +60,7 @@ func main() {
 
 type options struct {
 	only, at, without, run, skip, packages string
-	others, afterTest, nocgo               bool
+	others, afterTest, nocgo, short        bool
 	timeout                                time.Duration
 }
 
@@ -77,28 +79,37 @@ func (o options) arguments(p planned) []string {
 	}
 	return []string{
 		"-test.v=test2json", "-test.shuffle=on", "-test.timeout=" + timeout.String(), "-test.run=" + run, "-test.skip=" + skip,
-		fmt.Sprint("-test.short=", p.short() || o.nocgo),
+		fmt.Sprint("-test.short=", p.short() || o.nocgo || o.short),
 	}
 }
 
 // hostsOnly are tests that are left out of a whole row of an emulated processor, where they take
-// half of the time. Some start one process after the other to read a configuration file;
-// TestHostPolicy does enough of that there. Some measure the memory of a session, a context or a
+// half of the time. Some measure the memory of a session, a context or a
 // connection, or count threads, which is the same with any 64-bit processor. Some differ from the
 // remaining tests only in a decision that Go alone makes: the limits of a ClientHello and of a
-// Certificate, the server's mode of client authentication, the names that bind a session, and files
-// of libraries that are cut short. FuzzRecordPaths repeats records that other tests send. Two
-// tests need namespaces, which the emulator can't make. The host's rows run all of these tests.
-const hostsOnly = "^Test(HostPolicyFile|InteropHostPolicy|BytesPerSession|CompiledConfigsAreBounded|Soak|Threads|Uploads)$" +
+// Certificate, the server's mode of client authentication, the names that bind a session, the
+// configuration that a callback chose, and files of libraries that are cut short. FuzzRecordPaths
+// repeats records that other tests send. Two tests need namespaces, which the emulator can't make.
+// The host's rows run all of these tests.
+const hostsOnly = "^Test(BytesPerSession|CompiledConfigsAreBounded|Soak|Threads|Uploads)$" +
 	"|^Test(PID|Network)Namespace$" +
 	"|^TestDifferential(LongHello|CertificateSize|ClientAuth)$" +
+	"|^Test(CertificateSize|ConfigurationPairs|ThousandSlowSigners|TrimAfterBurst|Chosen(IsFreed|CopiesAreCompiledOnce|Stress))$" +
 	"|^(TestSessionIsBoundToIdentity|TestLibrariesCutShort|FuzzRecordPaths)$" +
 	"|^TestVerificationNeverFailsOpen$/././(VerifyClientCertIfGiven|callbacks_accept)"
 
-// hostsPackages are the packages of the core that an emulated processor doesn't run: they compare decisions
-// and texts with crypto/tls's, or the sources with each other. The other packages run all of the C code.
+// hostsPackages are the packages of the core that the rows of musl and of an emulated processor leave
+// out: they compare decisions and texts with crypto/tls's, or the sources with each other, or test
+// what Go alone decides, as revocation, files that are watched, and how OpenSSL's configuration is
+// read. The other packages run all of the C code.
 var hostsPackages = []string{"/internal/tests/differential", "/internal/tests/errortexts", "/internal/tests/docs",
-	"/internal/tests/deps"}
+	"/internal/tests/deps", "/internal/tests/fips", "/internal/tests/hostpolicy", "/internal/tests/revocation",
+	"/internal/tests/watch"}
+
+// nearC are the packages of the core that one row of a build without cgo runs on each OpenSSL and C
+// library, and for each processor: what differs from a build with cgo is how C is called.
+var nearC = []string{"", "/keys", "/internal/libssl", "/internal/tests/conns", "/internal/tests/interop",
+	"/internal/tests/records"}
 
 // whole reports whether no option leaves a test out.
 func (o options) whole() bool {

@@ -27,6 +27,7 @@ type row struct {
 	skips   []skip
 	leftOut []string // patterns of tests that did not even begin, each with its reason
 	elapsed time.Duration
+	used    time.Duration // of processors
 }
 
 // saysLeftOut begins a line that a test binary prints if it leaves tests out by itself. A pattern
@@ -202,14 +203,14 @@ func report(w io.Writer, rows []*row, whole, ci bool) error {
 	var passed, failed, skipped, unexplained int
 	where := map[skip][]string{} // the rows with each skip
 	ran := ranSomewhere(rows)
-	fmt.Fprintf(w, "\n%-19s %7s %7s %8s %7s  %s\n", "version", "passed", "failed", "skipped", "time", "library")
+	fmt.Fprintf(w, "\n%-19s %7s %7s %8s %7s %7s  %s\n", "version", "passed", "failed", "skipped", "time", "CPU", "library")
 	for _, r := range rows {
 		note := ""
 		if len(r.leftOut) > 0 {
 			note = "; some tests left out, see below"
 		}
-		fmt.Fprintf(w, "%-19s %7d %7d %8d %6.0fs  %s%s\n",
-			r.name, r.passed, r.failed, len(r.skips), r.elapsed.Seconds(), r.library, note)
+		fmt.Fprintf(w, "%-19s %7d %7d %8d %6.0fs %6.0fs  %s%s\n",
+			r.name, r.passed, r.failed, len(r.skips), r.elapsed.Seconds(), r.used.Seconds(), r.library, note)
 		passed, failed, skipped = passed+r.passed, failed+r.failed, skipped+len(r.skips)
 		for _, s := range r.skips {
 			where[s] = append(where[s], r.name)

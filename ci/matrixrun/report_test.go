@@ -176,8 +176,8 @@ func TestChoose(t *testing.T) {
 		t.Fatal(err)
 	}
 	for only, want := range map[string]string{
-		"": "system,system libssl,system sessions,system not slim,system shards,3.0.2-source,3.5,3.5 not slim,3.5 shards," +
-			"3.5 FIPS,3.5 FIPS require,3.5 FIPS libssl,3.5 all FIPS,new,arm64",
+		"": "system,system libssl,system not slim,system shards,3.0.2-source,3.5,3.5 not slim,3.5 shards," +
+			"3.5 FIPS,3.5 FIPS require,3.5 FIPS libssl,3.5 all FIPS,arm64",
 		"3.5":          "3.5,3.5 libssl,3.5 sessions,3.5 not slim,3.5 shards,3.5 FIPS,3.5 FIPS require,3.5 FIPS libssl,3.5 all FIPS",
 		"arm64,system": "arm64,system,system libssl,system sessions,system not slim,system shards",
 		"3.5 FIPS":     "3.5 FIPS",

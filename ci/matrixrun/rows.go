@@ -113,15 +113,12 @@ func (p planned) adapters() bool {
 	return (p.mode.name == "" || p.mode.name == "FIPS") && slices.Contains(withAdapters, p.version.rowsLike())
 }
 
-// goOnly reports whether the row also runs the tests that don't come to OpenSSL: once for each Go, C
-// library and processor.
-func (p planned) goOnly() bool {
-	return p.mode.name == "" && (p.version.rowsLike() == "3.5" || p.version.musl || p.version.emulated)
-}
+// goOnly reports whether the row also runs the tests that don't come to OpenSSL: once for each Go.
+func (p planned) goOnly() bool { return p.mode.name == "" && p.version.rowsLike() == "3.5" }
 
-// short reports whether the row's long tests do less, as with go test -short. The first row of an
-// important version, and the rows of FIPS mode, run the tests in full.
-func (p planned) short() bool { return !p.adapters() && !p.mode.fips && !p.tested() }
+// short reports whether the row's long tests do less, as with go test -short. The first row of 3.5,
+// and the rows of FIPS mode, run the tests in full, as 'make test TESTS=-long' does on the system's.
+func (p planned) short() bool { return !p.goOnly() && !p.mode.fips && !p.tested() }
 
 // tested reports whether 'make test' runs the row's tests too, under the race detector.
 func (p planned) tested() bool { return p.name() == "system" || p.name() == "system libssl" }
@@ -131,7 +128,7 @@ func (p planned) tested() bool { return p.name() == "system" || p.name() == "sys
 // release differs most from Debian's 3.0.
 func (p planned) other() bool {
 	switch p.name() {
-	case "new libssl", "new sessions", "3.5 libssl", "3.5 sessions": // between the rows of 1.1 and 4.0
+	case "new", "new libssl", "new sessions", "3.5 libssl", "3.5 sessions", "system sessions": // between the rows of 1.1 and 4.0
 		return true
 	}
 	return strings.HasSuffix(p.version.name, "-source") && p.name() != oldest

@@ -52,6 +52,9 @@ func (b *testbed) slot(number int) string { return filepath.Join(b.dir, fmt.Spri
 // ldflags link to the testbed's loader and library folders. DT_RPATH, the older of the two tags,
 // holds for the libraries that libssl itself needs too; DT_RUNPATH does not.
 func (b *testbed) ldflags() string {
+	if b.sysroot != "" {
+		return ""
+	}
 	var slots []string
 	for n := range librarySlots {
 		slots = append(slots, b.slot(n))
@@ -219,13 +222,7 @@ func (b *testbed) run(ctx context.Context, p planned, args []string) (*row, erro
 	}
 	start := time.Now()
 	for _, bin := range b.binaries {
-		if b.nocgo && bin.adapter && (bin.goOnly || p.version.rowsLike() != "3.5") {
-			continue
-		}
-		if bin.fips && p.mode.run != "FIPS" || bin.adapter && !p.adapters() || !bin.adapter && p.mode.apiOnly && !bin.ofAPI(p.mode) {
-			continue
-		}
-		if bin.goOnly && !p.goOnly() || p.version.emulated && slices.Contains(hostsPackages, strings.TrimPrefix(bin.pkg, rootPackage)) {
+		if !bin.runsIn(p, b.nocgo) {
 			continue
 		}
 		if err := runBinary(ctx, r, p, bin, args); err != nil {
@@ -234,6 +231,22 @@ func (b *testbed) run(ctx context.Context, p planned, args []string) (*row, erro
 	}
 	r.elapsed = time.Since(start)
 	return r, nil
+}
+
+// runsIn reports whether a row has a binary's tests.
+func (b binary) runsIn(p planned, nocgo bool) bool {
+	name := strings.TrimPrefix(b.pkg, rootPackage)
+	switch {
+	case b.fips && p.mode.run != "FIPS", b.goOnly && (nocgo || !p.goOnly()):
+		return false
+	case b.adapter:
+		return p.adapters() && (!nocgo || p.version.rowsLike() == "3.5")
+	case nocgo && p.version.name != "system" && !slices.Contains(nearC, name):
+		return false
+	case (p.version.emulated || p.version.musl) && slices.Contains(hostsPackages, name):
+		return false
+	}
+	return !p.mode.apiOnly || b.ofAPI(p.mode)
 }
 
 const rootPackage = "github.com/ossl-go/ossl"
@@ -317,13 +330,16 @@ func runBinary(ctx context.Context, r *row, p planned, bin binary, args []string
 	start, before := time.Now(), *r
 	readErr := r.read(out, os.Stdout)
 	waitErr := cmd.Wait()
+	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime() // its children's among it
+	r.used += used
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if waitErr != nil && r.failed == before.failed {
 		r.failed++ // no test is to blame: TestMain, a crash between tests, an example
 	}
-	fmt.Printf("%-19s %-45s %5d passed %3d failed %4d skipped  %6.1fs\n", r.name, bin.pkg,
-		r.passed-before.passed, r.failed-before.failed, len(r.skips)-len(before.skips), time.Since(start).Seconds())
+	fmt.Printf("%-19s %-45s %5d passed %3d failed %4d skipped  %6.1fs, CPU %6.1fs\n", r.name, bin.pkg,
+		r.passed-before.passed, r.failed-before.failed, len(r.skips)-len(before.skips),
+		time.Since(start).Seconds(), used.Seconds())
 	return readErr
 }
