@@ -186,17 +186,26 @@ func TestCertificateSize(t *testing.T) {
 		for _, length := range []int{1, 3} {
 			cert := tlstest.ServerCert(kind)
 			cert.Certificate = slices.Repeat(cert.Certificate[:1], length)
-			const n = 200
-			before := libssl.HeapInUse()
-			for range n {
-				cred, err := newCredential(&cert, rule)
-				if err != nil {
-					t.Fatal(err)
+			measure := func() int64 {
+				const n = 200
+				before := libssl.HeapInUse()
+				for range n {
+					cred, err := newCredential(&cert, rule)
+					if err != nil {
+						t.Fatal(err)
+					}
+					keep = append(keep, cred)
 				}
-				keep = append(keep, cred)
+				return int64(libssl.HeapInUse()-before) / n
 			}
-			real := int64(libssl.HeapInUse()-before) / n
-			if size := certificateSize(&cert); real > size*5/4 || real < size/4 {
+			size := certificateSize(&cert)
+			real := int64(-1)
+			for range 10 { // again if cleanups of earlier tests have freed memory meanwhile
+				if real = measure(); real >= size/4 {
+					break
+				}
+			}
+			if real > size*5/4 || real < size/4 {
 				t.Errorf("%v, %d certificates: %d bytes, assumed %d", kind, length, real, size)
 			}
 		}
@@ -206,6 +215,9 @@ func TestCertificateSize(t *testing.T) {
 
 // TestTimerKeepsNoKeys: the timer that drops idle entries doesn't keep a cache that nothing else refers to.
 func TestTimerKeepsNoKeys(t *testing.T) {
+	if _, err := Library(); err != nil { // loads it
+		t.Fatal(err)
+	}
 	cache := newCredentialCache(&process, defaultCache)
 	cert := tlstest.ServerCert(tlstest.P256)
 	if _, err := cache.get(&cert, &credentialRule{}); err != nil {
