@@ -770,8 +770,10 @@ func runLoad(t *testing.T, ctx *ossl.Context, c *ossl.Conn, peer *tls.Conn, move
 		}
 	}
 	group.Go(func() { send(m, sums[0], func() { m.current.Load().CloseWrite() }) })
-	group.Go(func() { receive(peer, sums[1]) })
-	group.Go(func() { send(peer, sums[2], func() { peer.CloseWrite() }) })
+	received := make(chan struct{})
+	group.Go(func() { receive(peer, sums[1]); close(received) })
+	// crypto/tls keeps its reading key if it can't send the answer to a KeyUpdate, as after CloseWrite.
+	group.Go(func() { send(peer, sums[2], func() { <-received; peer.CloseWrite() }) })
 	group.Go(func() { receive(m, sums[3]) })
 	for i := range moves {
 		time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond)
