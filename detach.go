@@ -65,7 +65,7 @@ func (e *DetachError) Unwrap() error { return e.Err }
 // Writes. As after any Write that fails, the data that ReadFrom has read last from its source is lost, unless the
 // source is a file. If ctx is done while a Write is under way, Detach returns ctx's error, and the connection
 // goes on. If Detach fails after it has interrupted a Read, it closes the connection, since the Read's deadline
-// is lost.
+// is lost. So it waits ten seconds for that Read to return, even if ctx is done.
 //
 // Detach returns a [*DetachError], and the connection goes on, if the handshake is not complete, if libssl has
 // the records ([RecordPath]; a TLS 1.3 client with a ClientSessionCache until it has read its first data), in
@@ -176,8 +176,13 @@ func lockWithin(ctx context.Context, mu *sync.Mutex) error {
 	}
 }
 
+// readGrace is the least time for which Detach waits for a Read that it has interrupted. On a machine that stands still
+// for a moment, the end of ctx must not cost a connection.
+var readGrace = 10 * time.Second
+
 // lockReader locks the reader, and interrupts a Read that waits for the network. The writer is locked.
 func (c *Conn) lockReader(ctx context.Context) (interrupted bool, err error) {
+	var since time.Time // the interruption
 	for wait := 10 * time.Microsecond; !c.in.tryLock(); wait = min(2*wait, time.Millisecond) {
 		// Again each time: the user may set a deadline too.
 		if err := c.conn.SetReadDeadline(longAgo); err != nil {
@@ -186,11 +191,14 @@ func (c *Conn) lockReader(ctx context.Context) (interrupted bool, err error) {
 			}
 			return interrupted, &DetachError{Reason: "a Read waits, and the underlying connection has no deadlines", Err: err}
 		}
-		interrupted = true
-		select {
-		case <-ctx.Done():
+		if !interrupted {
+			interrupted, since = true, time.Now()
+		}
+		switch time.Sleep(wait); {
+		case c.calls.isClosed(): // Close waits for the writer
+			return true, net.ErrClosed
+		case ctx.Err() != nil && time.Since(since) >= readGrace:
 			return true, ctx.Err()
-		case <-time.After(wait):
 		}
 	}
 	return interrupted, nil

@@ -351,6 +351,7 @@ func TestDetachSilent(t *testing.T) {
 // session cache, Detach closes the connection, which is no longer counted as open.
 func TestDetachAbandoned(t *testing.T) {
 	needDetach(t)
+	defer ossl.SetReadGrace(time.Millisecond)()
 	cc, sc := tlstest.Resuming(tls.VersionTLS12)
 	cc.SessionTicketsDisabled = true // so that the session is in the cache
 	stuck := stuckCache{session.NewCache(4), make(chan struct{}), make(chan struct{})}
@@ -377,6 +378,80 @@ func TestDetachAbandoned(t *testing.T) {
 		t.Error("the Read has no error")
 	}
 	tlstest.WaitUntil(t, c.Freed)
+}
+
+// TestDetachSlowRead: if the context is done while a Read that was interrupted is slow to return, as on a busy machine,
+// Detach waits for it, and the connection isn't lost.
+func TestDetachSlowRead(t *testing.T) {
+	needDetach(t)
+	a, b := tlstest.Loopback()
+	cc, sc := tlstest.ClientConfig(), tlstest.ServerConfig()
+	ctx := ossltest.NewContext(t, sc)
+	limit, cancel := context.WithCancel(t.Context())
+	slow := &slowConn{Conn: b, interrupted: cancel}
+	c, peer := ctx.Server(slow), tls.Client(a, cc)
+	defer peer.Close()
+	tlstest.Shake(t, peer, c)
+	slow.armed.Store(true)
+	read := make(chan error, 1)
+	go func() { _, err := c.Read(make([]byte, 1)); read <- err }()
+	tlstest.WaitUntil(t, slow.waits.Load)
+	state, err := c.Detach(limit)
+	if err != nil || limit.Err() == nil {
+		t.Fatal(err, limit.Err())
+	}
+	if err := <-read; err != ossl.ErrDetached {
+		t.Errorf("Read: %v", err)
+	}
+	next, err := ctx.Attach(b, state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Close()
+	say(t, next, peer, "text")
+}
+
+// TestDetachClosed: Close ends a Detach that waits for a Read.
+func TestDetachClosed(t *testing.T) {
+	needDetach(t)
+	cc, sc := tlstest.Resuming(tls.VersionTLS12)
+	cc.SessionTicketsDisabled = true
+	stuck := stuckCache{session.NewCache(4), make(chan struct{}), make(chan struct{})}
+	ctx := ossltest.NewContext(t, sc, ossl.WithSessionCache(stuck))
+	h := tlstest.Hijack(t, serverOf{ctx}, tlstest.ClientRole, cc, sc)
+	c := h.Victim.(*ossl.Conn)
+	h.Send(tlstest.TypeAlert, []byte{2, 80})
+	read := make(chan error, 1)
+	go func() { _, err := c.Read(make([]byte, 1)); read <- err }()
+	<-stuck.asked
+	detached := make(chan error, 1)
+	go func() { _, err := c.Detach(t.Context()); detached <- err }()
+	tlstest.WaitUntil(t, c.Detaching)
+	c.Close()
+	if err := <-detached; err != net.ErrClosed {
+		t.Errorf("Detach: %v", err)
+	}
+	close(stuck.answer)
+	<-read
+}
+
+// A slowConn is a net.Conn whose Read, when it is interrupted, calls a function and returns a while later.
+type slowConn struct {
+	net.Conn
+	armed, waits atomic.Bool
+	interrupted  func()
+}
+
+func (c *slowConn) Read(b []byte) (int, error) {
+	if c.armed.Load() {
+		c.waits.Store(true)
+	}
+	n, err := c.Conn.Read(b)
+	if err != nil && c.armed.Load() {
+		c.interrupted()
+		time.Sleep(50 * time.Millisecond)
+	}
+	return n, err
 }
 
 // A stuckCache waits with Remove for its answer, whatever the context.

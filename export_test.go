@@ -37,6 +37,25 @@ func (c *Conn) KeyUpdate(request bool) error {
 	return nil
 }
 
+// SetReadGrace sets the time for which Detach waits for a Read that it has interrupted. restore undoes it.
+func SetReadGrace(d time.Duration) (restore func()) {
+	before := readGrace
+	readGrace = d
+	return func() { readGrace = before }
+}
+
+// Detaching reports whether a call of Detach has the writer.
+func (c *Conn) Detaching() bool {
+	if c.calls.move.Load() == nil {
+		return false
+	}
+	if c.out.mu.TryLock() {
+		c.out.mu.Unlock()
+		return false
+	}
+	return true
+}
+
 // Freed reports whether the connection's C memory was given back.
 func (c *Conn) Freed() bool {
 	c.engine.mu.Lock()

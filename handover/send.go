@@ -230,7 +230,7 @@ func within(ctx context.Context, data func() []byte) ([]byte, error) {
 }
 
 // detachTimeout bounds the time for which a connection whose Write waits for its peer keeps others from
-// being sent. It is long enough for a Read that Detach interrupts, after which there is no way back.
+// being sent.
 const detachTimeout = 500 * time.Millisecond
 
 // detach detaches a connection, and takes a place of s.unacked for it.
