@@ -100,11 +100,11 @@ const hostsOnly = "^Test(BytesPerSession|CompiledConfigsAreBounded|Soak|Threads|
 
 // hostsPackages are the packages of the core that the rows of musl and of an emulated processor leave
 // out: they compare decisions and texts with crypto/tls's, or the sources with each other, or test
-// what Go alone decides, as revocation, files that are watched, and how OpenSSL's configuration is
-// read. The other packages run all of the C code.
+// what Go alone decides, as revocation, files that are watched, how OpenSSL's configuration is read,
+// and how sockets go to another process. The other packages run all of the C code.
 var hostsPackages = []string{"/internal/tests/differential", "/internal/tests/errortexts", "/internal/tests/docs",
 	"/internal/tests/deps", "/internal/tests/fips", "/internal/tests/hostpolicy", "/internal/tests/revocation",
-	"/internal/tests/watch"}
+	"/internal/tests/watch", "/handover"}
 
 // nearC are the packages of the core that one row of a build without cgo runs on each OpenSSL and C
 // library, and for each processor: what differs from a build with cgo is how C is called.

@@ -117,8 +117,8 @@ func (p planned) adapters() bool {
 func (p planned) goOnly() bool { return p.mode.name == "" && p.version.rowsLike() == "3.5" }
 
 // short reports whether the row's long tests do less, as with go test -short. The first row of 3.5,
-// and the rows of FIPS mode, run the tests in full, as 'make test TESTS=-long' does on the system's.
-func (p planned) short() bool { return !p.goOnly() && !p.mode.fips && !p.tested() }
+// and FIPS mode's own tests, run in full, as 'make test TESTS=-long' does on the system's.
+func (p planned) short() bool { return !p.goOnly() && p.mode.run != "FIPS" && !p.tested() }
 
 // tested reports whether 'make test' runs the row's tests too, under the race detector.
 func (p planned) tested() bool { return p.name() == "system" || p.name() == "system libssl" }
