@@ -12,7 +12,7 @@
 #include <string.h>
 
 static void (*thread_stop)(void);
-static _Thread_local int forgotten; /* the thread, by libcrypto */
+static _Thread_local int last_line; /* of sparse_array.c, if the thread's last allocation was there and has failed */
 static atomic_long count, first, end; /* end: 0 while none fails */
 
 int faults_hit(void)
@@ -28,21 +28,30 @@ int faults_hit(void)
 	return 1;
 }
 
-/*
- * OpenSSL 4.0 can't report that it has no memory for a thread's first variable: the report needs the same
- * variable, without end. So those are spared.
- */
-static int spared(const char *file)
+static int is_in(const char *file, const char *name)
 {
-	const char *name = file ? strrchr(file, '/') : NULL;
+	const char *last = file ? strrchr(file, '/') : NULL;
 
-	return name && (strcmp(name, "/threads_common.c") == 0 || (forgotten && strcmp(name, "/sparse_array.c") == 0));
+	return last && strcmp(last + 1, name) == 0;
 }
 
+/*
+ * OpenSSL 4.0 can't report that it has no memory for a thread's first variable: the report needs the same
+ * variable, without end. So those are spared, of sparse_array.c, which has other uses, the second in a row.
+ */
 static void *allocate(size_t n, const char *file, int line)
 {
-	(void)line;
-	return n && (spared(file) || !faults_hit()) ? malloc(n) : NULL;
+	int sparse = is_in(file, "sparse_array.c");
+	int spared = is_in(file, "threads_common.c") || (sparse && line == last_line);
+
+	if (!n)
+		return NULL;
+	last_line = 0;
+	if (spared || !faults_hit())
+		return malloc(n);
+	if (sparse)
+		last_line = line;
+	return NULL;
 }
 
 static void release(void *p, const char *file, int line)
@@ -73,11 +82,7 @@ void faults_take(void *symbol, void *stop)
 		abort(); /* it was too late */
 }
 
-void faults_forget_thread(void)
-{
-	forgotten = 1;
-	thread_stop();
-}
+void faults_forget_thread(void) { thread_stop(); }
 
 void faults_begin(long from, long to)
 {
