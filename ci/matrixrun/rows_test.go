@@ -36,7 +36,8 @@ func TestRunsIn(t *testing.T) {
 		{withoutC, planned{version: middle}, true, false}, {withoutC, planned{version: arm}, false, false},
 		{adapter, planned{version: middle}, true, true}, {adapter, planned{version: oldest}, true, false},
 		{adapter, planned{version: system}, false, false},
-		{ofNoModes, planned{version: oldest}, true, false}, {ofNoModes, planned{version: arm}, false, false}, {ofNoModes, planned{version: system, mode: libssl}, false, false},
+		{ofNoModes, planned{version: oldest}, true, false}, {ofNoModes, planned{version: arm}, false, false},
+		{ofNoModes, planned{version: system, mode: libssl}, false, false},
 	} {
 		if cgo, purego := test.b.runsIn(test.p, false), test.b.runsIn(test.p, true); cgo != test.cgo || purego != test.purego {
 			t.Errorf("%s, %s: got %t, and %t without cgo", test.p.name(), test.b.pkg, cgo, purego)
