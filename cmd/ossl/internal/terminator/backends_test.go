@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl/cmd/ossl/internal/terminator"
+	"github.com/ossl-go/ossl/internal/freeport"
 )
 
 // several returns a site with several backends.
@@ -23,28 +25,14 @@ func several(to ...string) terminator.Site {
 	return terminator.Site{Backend: terminator.Backend{To: to[0], Others: to[1:]}}
 }
 
-// closed returns an address for a server that the test starts: a port that was free a moment ago.
+// closed returns an address at which nobody listens until the test does.
 func closed(t *testing.T) string {
 	t.Helper()
-	l := listen(t)
-	_ = l.Close()
-	return l.Addr().String()
-}
-
-// nobody returns an address at which nobody listens until free is called or the test has finished: a
-// client's, which is connected.
-func nobody(t *testing.T) (address string, free func()) {
-	t.Helper()
-	conn, err := net.Dial("tcp", listen(t).Addr().String())
+	port, err := freeport.Take()
 	if err != nil {
 		t.Fatal(err)
 	}
-	free = func() {
-		_ = conn.(*net.TCPConn).SetLinger(0) // else its port waits
-		_ = conn.Close()
-	}
-	t.Cleanup(free)
-	return conn.LocalAddr().String(), free
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 }
 
 // TestRetries: a request goes to another backend if nothing of it was sent, or if it can be
@@ -95,7 +83,7 @@ func TestRetries(t *testing.T) {
 				}))
 				t.Cleanup(good.Close)
 				var atBad atomic.Int64
-				bad, _ := nobody(t)
+				bad := closed(t)
 				if c.bad != nil {
 					l := listen(t)
 					bad = l.Addr().String()
@@ -158,7 +146,7 @@ func TestBackendsOfTCP(t *testing.T) {
 	engines(t, func(t *testing.T, engine string) {
 		w := newWorld(t)
 		one, two := listen(t), listen(t)
-		absent, _ := nobody(t)
+		absent := closed(t)
 		r := w.start(w.config(engine, several(one.Addr().String(), absent, two.Addr().String())))
 		var conns []net.Conn
 		for range 2 {
@@ -377,7 +365,7 @@ func TestChecksOfTCP(t *testing.T) {
 	}
 	good, wrong := secure("127.0.0.1:0", "127.0.0.1"), secure("127.0.0.1:0", "wrong.test")
 	engines(t, func(t *testing.T, engine string) {
-		absent, free := nobody(t)
+		absent := closed(t)
 		site := several("tls://"+good.Addr().String(), "tls://"+wrong.Addr().String(), "tls://"+absent)
 		site.Backend.CA = w.dir + "/ca/ca.pem"
 		site.Backend.Check, site.Backend.CheckInterval = "connect", terminator.Time(200*time.Millisecond)
@@ -392,7 +380,6 @@ func TestChecksOfTCP(t *testing.T) {
 		if strings.Contains(r.log.String(), "another one is tried") {
 			t.Error("a client has met a backend whose check fails")
 		}
-		free()
 		back := secure(absent, "127.0.0.1")
 		r.log.await(t, "backend is well again", absent)
 		_ = back.Close()
