@@ -9,11 +9,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/ossl-go/ossl/audit/internal/testcert"
+	"github.com/ossl-go/ossl/internal/freeport"
 )
 
 // EchoServer starts a crypto/tls server that echoes, and returns its address.
@@ -63,12 +65,11 @@ func OpenSSL(t *testing.T, cert *testcert.Cert, flags ...string) (string, *bufio
 	if err := os.WriteFile(file, slices.Concat(cert.PEM(), cert.KeyPEM()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := freeport.Take() // s_server can't report a port that the system chose
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := l.Addr().String()
-	l.Close() // s_server can't report a port that the system chose
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	server := exec.Command(program, append([]string{"s_server", "-accept", address, "-cert", file}, flags...)...)
 	out, err := server.StdoutPipe()
 	if err != nil {
