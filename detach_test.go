@@ -352,16 +352,7 @@ func TestDetachSilent(t *testing.T) {
 func TestDetachAbandoned(t *testing.T) {
 	needDetach(t)
 	defer ossl.SetReadGrace(time.Millisecond)()
-	cc, sc := tlstest.Resuming(tls.VersionTLS12)
-	cc.SessionTicketsDisabled = true // so that the session is in the cache
-	stuck := stuckCache{session.NewCache(4), make(chan struct{}), make(chan struct{})}
-	ctx := ossltest.NewContext(t, sc, ossl.WithSessionCache(stuck))
-	h := tlstest.Hijack(t, serverOf{ctx}, tlstest.ClientRole, cc, sc)
-	c := h.Victim.(*ossl.Conn)
-	h.Send(tlstest.TypeAlert, []byte{2, 80})
-	read := make(chan error, 1)
-	go func() { _, err := c.Read(make([]byte, 1)); read <- err }()
-	<-stuck.asked
+	ctx, c, stuck, read := stuckRead(t)
 	limit, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	if state, err := c.Detach(limit); state != nil || !errors.Is(err, context.DeadlineExceeded) {
@@ -414,16 +405,7 @@ func TestDetachSlowRead(t *testing.T) {
 // TestDetachClosed: Close ends a Detach that waits for a Read.
 func TestDetachClosed(t *testing.T) {
 	needDetach(t)
-	cc, sc := tlstest.Resuming(tls.VersionTLS12)
-	cc.SessionTicketsDisabled = true
-	stuck := stuckCache{session.NewCache(4), make(chan struct{}), make(chan struct{})}
-	ctx := ossltest.NewContext(t, sc, ossl.WithSessionCache(stuck))
-	h := tlstest.Hijack(t, serverOf{ctx}, tlstest.ClientRole, cc, sc)
-	c := h.Victim.(*ossl.Conn)
-	h.Send(tlstest.TypeAlert, []byte{2, 80})
-	read := make(chan error, 1)
-	go func() { _, err := c.Read(make([]byte, 1)); read <- err }()
-	<-stuck.asked
+	_, c, stuck, read := stuckRead(t)
 	detached := make(chan error, 1)
 	go func() { _, err := c.Detach(t.Context()); detached <- err }()
 	tlstest.WaitUntil(t, c.Detaching)
@@ -452,6 +434,23 @@ func (c *slowConn) Read(b []byte) (int, error) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	return n, err
+}
+
+// stuckRead returns a server's connection whose Read, which Detach can't interrupt, waits in the session cache for
+// stuck.answer. The Read's error goes to read.
+func stuckRead(t *testing.T) (ctx *ossl.Context, c *ossl.Conn, stuck stuckCache, read chan error) {
+	t.Helper()
+	cc, sc := tlstest.Resuming(tls.VersionTLS12)
+	cc.SessionTicketsDisabled = true // so that the session is in the cache
+	stuck = stuckCache{session.NewCache(4), make(chan struct{}), make(chan struct{})}
+	ctx = ossltest.NewContext(t, sc, ossl.WithSessionCache(stuck))
+	h := tlstest.Hijack(t, serverOf{ctx}, tlstest.ClientRole, cc, sc)
+	c = h.Victim.(*ossl.Conn)
+	h.Send(tlstest.TypeAlert, []byte{2, 80})
+	read = make(chan error, 1)
+	go func() { _, err := c.Read(make([]byte, 1)); read <- err }()
+	<-stuck.asked
+	return ctx, c, stuck, read
 }
 
 // A stuckCache waits with Remove for its answer, whatever the context.

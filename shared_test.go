@@ -159,13 +159,17 @@ func TestChosenIsFreed(t *testing.T) {
 	for range 3 * most {
 		seen = append(seen, shake())
 	}
-	before := libssl.HeapInUse()
 	const times = 100
-	for range times {
-		seen = append(seen, shake())
+	grown := int64(1 << 40)
+	for try := 0; try < 5 && grown > times*2048; try++ { // again if a busy machine has freed connections late
+		before := libssl.HeapInUse()
+		for range times {
+			seen = append(seen, shake())
+		}
+		grown = int64(libssl.HeapInUse() - before)
 	}
-	// A Context takes at least 13 KB. On a busy machine the heap grows by up to 2 KB even if nothing is compiled.
-	if grown := int64(libssl.HeapInUse() - before); grown > times*4096 {
+	// A Context takes at least 13 KB. The heap grows by the rest even if nothing is compiled.
+	if grown > times*2048 {
 		t.Errorf("C's heap has grown by %d bytes in %d handshakes", grown, times)
 	}
 	if n := len(server.creds.recent.entries); n != 1 {
