@@ -85,11 +85,12 @@ func (o options) arguments(p planned) []string {
 
 // hostsOnly are tests that are left out of a whole row of an emulated processor, where they take
 // half of the time. Some measure the memory of a session, a context or a connection, or count
-// threads, which is the same with any 64-bit processor. Some differ from the remaining tests only in a decision that Go alone makes: the limits of a ClientHello and of a
-// Certificate, the server's mode of client authentication, the names that bind a session, the
-// configuration that a callback chose, and files of libraries that are cut short. FuzzRecordPaths
-// repeats records that other tests send. Two tests need namespaces, which the emulator can't make.
-// The host's rows run all of these tests.
+// threads, which is the same with any 64-bit processor. Some differ from the remaining tests only
+// in a decision that Go alone makes: the limits of a ClientHello and of a Certificate, the server's
+// mode of client authentication, the names that bind a session, the configuration that a callback
+// chose, and files of libraries that are cut short. FuzzRecordPaths repeats records that other
+// tests send. Two tests need namespaces, which the emulator can't make. The host's rows run all of
+// these tests.
 const hostsOnly = "^Test(BytesPerSession|CompiledConfigsAreBounded|Soak|Threads|Uploads)$" +
 	"|^Test(PID|Network)Namespace$" +
 	"|^TestDifferential(LongHello|CertificateSize|ClientAuth)$" +
