@@ -322,10 +322,10 @@ func (g *generation) cut() int {
 		left = append(left, c)
 	}
 	g.mu.Unlock()
-	g.cancel()
-	for _, c := range left { // before net/http sends close_notify, which would complete an HTTP/1.0 body
+	for _, c := range left { // before net/http sends close_notify, which would complete an HTTP/1.0 body, or a 502
 		reset(c.conn)
 	}
+	g.cancel()
 	if g.http != nil {
 		_ = g.http.Close()
 	}
