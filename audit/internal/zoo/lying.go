@@ -19,12 +19,11 @@ import (
 func raw(name, about string, answer func(o *offer) []byte, expect ...Verdict) *Server {
 	return &Server{
 		Name: name, About: about, Expect: expect, Slow: true,
-		Failed:  []string{"resume-none", "certificate-expired"},
-		Options: func(o *audit.Options) { o.Timeout = 300 * time.Millisecond },
+		Failed: []string{"resume-none", "certificate-expired"},
 		start: func(r *Running) error {
 			r.use(pki.ecdsa())
 			return r.listen("127.0.0.1", func(conn net.Conn) {
-				conn.SetDeadline(time.Now().Add(5 * time.Second))
+				conn.SetDeadline(time.Now().Add(serverPatience))
 				for {
 					o, err := readOffer(conn)
 					if err != nil {
@@ -57,6 +56,12 @@ func hello13(o *offer, version, suite, group uint16, retry bool) []byte {
 	extensions := append(extension(43, byte(version>>8), byte(version)), extension(51, share...)...)
 	return records(0x0303, message(2, append(body, vector(2, extensions...)...)...))
 }
+
+// hurry sets a short timeout, of an audit that is to time out. A busy machine answers within it.
+func hurry(o *audit.Options) { o.Timeout = 3 * time.Second }
+
+// serverPatience is a server's timeout, longer than any audit's.
+const serverPatience = time.Minute
 
 // lyingServers break the protocol's rules.
 func lyingServers() []*Server {
@@ -95,11 +100,10 @@ func slowServers() []*Server {
 	broken := func(name, about string, answer func(net.Conn), expect ...Verdict) *Server {
 		return &Server{
 			Name: name, About: about, Slow: true, Expect: expect,
-			Failed:  []string{"resume-none", "version-old", "version-missing", "tls13-missing", "suite-weak", "certificate-expired"},
-			Options: func(o *audit.Options) { o.Timeout = 300 * time.Millisecond },
+			Failed: []string{"resume-none", "version-old", "version-missing", "tls13-missing", "suite-weak", "certificate-expired"},
 			start: func(r *Running) error {
 				return r.listen("127.0.0.1", func(conn net.Conn) {
-					conn.SetDeadline(time.Now().Add(5 * time.Second))
+					conn.SetDeadline(time.Now().Add(serverPatience))
 					answer(conn)
 				})
 			},
@@ -111,9 +115,13 @@ func slowServers() []*Server {
 		io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 	})
 	plain.NoTLS = true
+	silent := func(server *Server) *Server {
+		server.Options = hurry
+		return server
+	}
 	return []*Server{
-		broken("tarpit", "it accepts connections and never says anything", func(conn net.Conn) { io.Copy(io.Discard, conn) }),
-		broken("drip", "it sends one byte of a hello each 50 ms", func(conn net.Conn) {
+		silent(broken("tarpit", "it accepts connections and never says anything", func(conn net.Conn) { io.Copy(io.Discard, conn) })),
+		silent(broken("drip", "it sends one byte of a hello each 50 ms", func(conn net.Conn) {
 			o, err := readOffer(conn)
 			if err != nil || o.ssl2 != nil {
 				return
@@ -126,7 +134,7 @@ func slowServers() []*Server {
 					return
 				}
 			}
-		}),
+		})),
 		broken("garbage", "it sends random bytes for ever", func(conn net.Conn) {
 			b := make([]byte, 1<<14)
 			for {
@@ -192,7 +200,7 @@ func oneSegment(name, about string, drop func(net.Conn)) *Server {
 		Name: name, About: about, Slow: true,
 		Expect: goVerdicts(Verdict{"hello-large", "hellos of 1,600 bytes are dropped"},
 			Verdict{"client-refused", "the hellos of browsers have more than 1,200 bytes"}),
-		Options: func(o *audit.Options) { o.Timeout = time.Second },
+		Options: hurry,
 		start: func(r *Running) error {
 			answer := goTLS(goConfig(r.use(pki.ecdsa())))
 			return r.listen("127.0.0.1", func(conn net.Conn) {

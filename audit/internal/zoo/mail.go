@@ -8,8 +8,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/ossl-go/ossl/audit"
 )
 
 // mailServers speak SMTP before TLS.
@@ -25,14 +23,14 @@ func mailServers() []*Server {
 	}
 	late := server("smtp-late", "SMTP that keeps new clients waiting for the end of its greeting", false)
 	late.Slow = true
-	late.Options = func(o *audit.Options) { o.Timeout = time.Second }
+	late.Options = hurry
 	late.start = func(r *Running) error {
 		config := goConfig(r.use(pki.ecdsa()))
 		var first sync.Once
 		return r.listen("127.0.0.1", func(conn net.Conn) {
 			first.Do(func() {
 				io.WriteString(conn, "220-zoo waits\r\n")
-				time.Sleep(1500 * time.Millisecond)
+				time.Sleep(4 * time.Second) // longer than the audit waits
 			})
 			answerSMTP(conn, config, false)
 		})

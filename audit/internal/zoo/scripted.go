@@ -68,7 +68,7 @@ func (s *script) choose(o *offer) uint16 {
 
 // answer plays the script for one connection, with a chain and its Certificate message.
 func (s *script) answer(conn net.Conn, chain [][]byte, certificates []byte, key *rsa.PrivateKey) {
-	conn.SetDeadline(time.Now().Add(10 * time.Second))
+	conn.SetDeadline(time.Now().Add(serverPatience))
 	o, err := readOffer(conn)
 	if err != nil {
 		return
