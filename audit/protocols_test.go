@@ -335,14 +335,11 @@ func TestLies(t *testing.T) {
 
 func TestProtocolsEnd(t *testing.T) {
 	r := testRun(serve(t, func(conn net.Conn, _ int) { io.Copy(io.Discard, conn) }))
+	r.options.Timeout = time.Hour // which go test doesn't wait for
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	start := time.Now()
 	if err := probeProtocols(ctx, r); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
-	}
-	if d := time.Since(start); d > time.Second {
-		t.Errorf("ended after %v", d)
 	}
 }
 
