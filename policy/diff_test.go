@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"testing"
@@ -96,5 +97,54 @@ func TestAt(t *testing.T) {
 	}
 	if p.Order.Value == "" || len(p.Keys) != 2 {
 		t.Error("At changed the policy")
+	}
+}
+
+// TestAtSharesNothing: At returns all of a policy whose dates are to come, in memory of its own.
+func TestAtSharesNothing(t *testing.T) {
+	for _, p := range policy.All() {
+		c := p.At(time.Time{})
+		if !reflect.DeepEqual(c, p) {
+			t.Errorf("%s: got %+v\nwant %+v", p.Name, c, p)
+		}
+		original := map[uintptr]string{}
+		walk(reflect.ValueOf(p), "", func(place string, at uintptr) { original[at] = place })
+		walk(reflect.ValueOf(c), "", func(place string, at uintptr) {
+			if original[at] != "" {
+				t.Errorf("%s: %s is shared", p.Name, place)
+			}
+		})
+		if len(original) == 0 {
+			t.Errorf("%s: there is nothing that may be shared", p.Name)
+		}
+	}
+}
+
+// walk calls f with the address in each pointer, slice and map.
+func walk(v reflect.Value, place string, f func(place string, at uintptr)) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			f(place+"*", v.Pointer())
+			walk(v.Elem(), place, f)
+		}
+	case reflect.Map:
+		if v.Len() > 0 {
+			f(place+"{}", v.Pointer())
+		}
+	case reflect.Slice:
+		if v.Len() > 0 {
+			f(place+"[]", v.Pointer())
+		}
+		for i := range v.Len() {
+			walk(v.Index(i), fmt.Sprintf("%s[%d]", place, i), f)
+		}
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() { // its Location is shared by all
+			return
+		}
+		for i := range v.NumField() {
+			walk(v.Field(i), place+"."+v.Type().Field(i).Name, f)
+		}
 	}
 }

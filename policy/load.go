@@ -2,8 +2,8 @@ package policy
 
 import (
 	"embed"
-	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -84,15 +84,29 @@ func Parse(b []byte) (*Policy, error) {
 	return p, nil
 }
 
-// clone returns a copy that shares nothing with p.
+// clone returns a copy that shares nothing with p. A nil Policy's is empty.
 func (p *Policy) clone() *Policy {
-	b, err := json.Marshal(p)
-	if err != nil {
-		panic(err) // there is nothing in a Policy that has no JSON
+	if p == nil {
+		return new(Policy)
 	}
-	c := new(Policy)
-	if err := json.Unmarshal(b, c); err != nil {
-		panic(err)
+	c := *p
+	c.Aliases, c.Sources, c.Keys = slices.Clone(p.Aliases), maps.Clone(p.Sources), slices.Clone(p.Keys)
+	for i := range c.Keys {
+		c.Keys[i].Curves, c.Keys[i].Until = slices.Clone(c.Keys[i].Curves), c.Keys[i].Until.clone()
 	}
-	return c
+	for _, list := range []*[]Value{&c.Versions, &c.Suites13, &c.Suites12, &c.Groups, &c.Signatures, &c.Chain.Hashes} {
+		*list = slices.Clone(*list)
+		for i := range *list {
+			(*list)[i].Until = (*list)[i].Until.clone()
+		}
+	}
+	c.visit(func(_ string, s *Setting, l *Limit) {
+		if s != nil {
+			s.Until = s.Until.clone()
+		}
+		if l != nil {
+			l.Until = l.Until.clone()
+		}
+	})
+	return &c
 }

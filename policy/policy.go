@@ -157,6 +157,14 @@ func (d *Date) UnmarshalJSON(b []byte) error {
 // MarshalJSON implements [json.Marshaler].
 func (d Date) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
 
+func (d *Date) clone() *Date {
+	if d == nil {
+		return nil
+	}
+	c := *d
+	return &c
+}
+
 // String returns the date as in 2031-12-31.
 func (d Date) String() string { return d.Format(time.DateOnly) }
 
