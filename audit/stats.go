@@ -11,8 +11,11 @@ import (
 const resamples = 2000
 
 // median returns the median; NaN if there are no values.
-func median(values []float64) float64 {
-	v := slices.Sorted(slices.Values(values))
+func median(values []float64) float64 { return sortedMedian(slices.Clone(values)) }
+
+// sortedMedian is median that sorts its argument.
+func sortedMedian(v []float64) float64 {
+	slices.Sort(v)
 	n := len(v)
 	switch {
 	case n == 0:
@@ -37,7 +40,7 @@ func interval(values []float64) *Interval {
 		for j := range sample {
 			sample[j] = values[random.IntN(len(values))]
 		}
-		medians[i] = median(sample)
+		medians[i] = sortedMedian(sample)
 	}
 	slices.Sort(medians)
 	at := func(p float64) float64 { return medians[int(p*float64(resamples-1))] }
