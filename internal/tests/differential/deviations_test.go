@@ -7,6 +7,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -55,8 +56,18 @@ func untilTickets(where string) bool {
 // 1.2 records.
 func leftToLibssl(name string) bool { return ossltest.InFIPS && strings.Contains(name, "TLS1.2") }
 
+// patterns are the table's regular expressions, compiled: each is matched thousands of times.
+var patterns sync.Map
+
 func matches(pattern, s string) bool {
-	return pattern == "" || regexp.MustCompile("^(?:"+pattern+")$").MatchString(s)
+	if pattern == "" {
+		return true
+	}
+	re, ok := patterns.Load(pattern)
+	if !ok {
+		re, _ = patterns.LoadOrStore(pattern, regexp.MustCompile("^(?:"+pattern+")$"))
+	}
+	return re.(*regexp.Regexp).MatchString(s)
 }
 
 func init() {
