@@ -9,6 +9,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/asn1"
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/ossl-go/ossl/internal/tlstest"
@@ -77,12 +78,19 @@ func certificateOf(t *testing.T, version uint16, role tlstest.Role, shape string
 	return cert
 }
 
+var fillers sync.Map // what filler has made: the same ones fill many chains, and an RSA signature costs much
+
 // filler returns a certificate with n bytes more than it needs. The key is of a kind whose
 // signatures are all of one length.
 func filler(t *testing.T, n int) []byte {
 	t.Helper()
-	return tlstest.New(tlstest.Options{SelfSigned: true, Kind: tlstest.RSA2048, Edit: func(c *x509.Certificate) {
+	if made, ok := fillers.Load(n); ok {
+		return made.([]byte)
+	}
+	made := tlstest.New(tlstest.Options{SelfSigned: true, Kind: tlstest.RSA2048, Edit: func(c *x509.Certificate) {
 		c.SerialNumber.SetInt64(1)
 		c.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 999, 1}, Value: bytes.Repeat([]byte{5}, n)}}
 	}}).Certificate[0]
+	fillers.Store(n, made)
+	return made
 }
