@@ -301,6 +301,9 @@ func TestCallbacksUseTheirContext(t *testing.T) {
 	const handshakes = 140
 	for _, impl := range []tlstest.Impl{tlstest.Std, ossltest.UnderTest} {
 		t.Run(impl.Name(), func(t *testing.T) {
+			if testing.Short() && impl == tlstest.Std {
+				t.Skip("crypto/tls alone: only without -short")
+			}
 			var barrier, all sync.WaitGroup
 			barrier.Add(handshakes)
 			var config *tls.Config
