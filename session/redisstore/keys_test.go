@@ -280,10 +280,14 @@ func TestKeysFleet(t *testing.T) {
 // TestKeysFaults is a fleet whose members lose the store one by one and all together, whose calls
 // fail before and after they took effect, and whose members restart.
 func TestKeysFaults(t *testing.T) {
+	steps := 3000
+	if testing.Short() {
+		steps = 1000 // each fault happens several times
+	}
 	for seed := range numberOfFleets() {
 		random := rand.New(rand.NewPCG(seed, 4))
 		f := newFleet(t, 2+int(seed)%4, simulated)
-		for range 3000 {
+		for range steps {
 			f.step(time.Duration(random.Int64N(int64(2*time.Minute))), random)
 			f.check(true)
 			i := random.IntN(len(f.members))
