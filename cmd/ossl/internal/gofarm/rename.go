@@ -13,9 +13,6 @@ const cPrefix = "osslstd_"
 
 var (
 	cComment = regexp.MustCompile(`(?s)/\*.*?\*/|//[^\n]*`)
-	cToken   = regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"|[A-Za-z_]\w*`)
-	cWord    = regexp.MustCompile(`[A-Za-z_]\w*`)
-	goWord   = regexp.MustCompile(`(?:\bC\.)?\b[A-Za-z_]\w*`)
 	// What has external linkage begins in the first column, and its own name is in lower case.
 	cGlobal   = regexp.MustCompile(`(?m)^(\w+) [\w \t*]*?\b([a-z]\w*)(?:\(|\[[^\]\n]*\][;\s]| = |;)`)
 	goExport  = regexp.MustCompile(`(?m)^//export (\w+)$`)
@@ -49,32 +46,56 @@ func globalNames(files map[string][]byte) map[string]bool {
 }
 
 // renameC gives the prefix to each of the names that occurs in a file. In Go files and in strings, which
-// may be assembly, only names that are C's for sure are replaced.
+// may be assembly, only names that are C's for sure are replaced. It reads a megabyte: a regular expression
+// would take most of the time of a farm.
 func renameC(file string, data []byte, names map[string]bool) []byte {
-	word := func(w []byte) []byte {
-		if names[string(w)] {
-			return append([]byte(cPrefix), w...)
-		}
-		return w
-	}
-	own := func(w []byte) []byte {
-		if bytes.HasPrefix(w, []byte("ossl")) {
-			return word(w)
-		}
-		return w
-	}
-	if !isC(file) {
-		return goWord.ReplaceAllFunc(data, func(w []byte) []byte {
-			if name, ok := bytes.CutPrefix(w, []byte("C.")); ok {
-				return append([]byte("C."), word(name)...)
+	out := make([]byte, 0, len(data)+len(data)/8)
+	written, quoted := 0, 0 // what out has, and the bytes up to the last quotation mark
+	for i := 0; i < len(data); {
+		n := wordLength(data[i:])
+		if n == 0 {
+			if isC(file) && data[i] == '"' && i >= quoted {
+				quoted = i + stringLength(data[i:])
 			}
-			return own(w)
-		})
-	}
-	return cToken.ReplaceAllFunc(data, func(token []byte) []byte {
-		if token[0] == '"' {
-			return cWord.ReplaceAllFunc(token, own)
+			i++
+			continue
 		}
-		return word(token)
-	})
+		word := data[i : i+n]
+		sure := i >= quoted
+		if !isC(file) {
+			qualifier, ok := bytes.CutSuffix(data[:i], []byte("C."))
+			sure = ok && (len(qualifier) == 0 || wordLength(qualifier[len(qualifier)-1:]) == 0)
+		}
+		if names[string(word)] && (sure || bytes.HasPrefix(word, []byte("ossl"))) {
+			out = append(append(out, data[written:i]...), cPrefix...)
+			written = i
+		}
+		i += n
+	}
+	return append(out, data[written:]...)
+}
+
+// wordLength returns the number of letters, digits and underscores at the beginning of a text.
+func wordLength(text []byte) int {
+	for i, c := range text {
+		if c != '_' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
+			return i
+		}
+	}
+	return len(text)
+}
+
+// stringLength returns the length of the string in C that a text begins with, or 0 if its line is over before.
+func stringLength(text []byte) int {
+	for i := 1; i < len(text) && text[i] != '\n'; i++ {
+		switch text[i] {
+		case '"':
+			return i + 1
+		case '\\':
+			if i++; i < len(text) && text[i] == '\n' {
+				return 0
+			}
+		}
+	}
+	return 0
 }
