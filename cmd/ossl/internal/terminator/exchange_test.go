@@ -22,8 +22,8 @@ import (
 	"github.com/ossl-go/ossl/cmd/ossl/internal/terminator"
 )
 
-// The sizes of an exchange's data. smallUpload is for uploads that aren't cut off.
-const uploadSize, smallUpload, answerSize = 24 << 20, 2 << 20, 1 << 20
+// The sizes of an exchange's data. smallUpload is for uploads that aren't cut off, shortUpload for those that are with -short.
+const uploadSize, shortUpload, smallUpload, answerSize = 24 << 20, 8 << 20, 2 << 20, 1 << 20
 
 // cutData are the bytes of an upload. The answer is a part of them.
 var cutData = sync.OnceValue(func() []byte {
