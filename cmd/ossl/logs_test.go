@@ -101,6 +101,7 @@ func TestLogOutputs(t *testing.T) {
 					t.Fatalf("%d lines are lost", lost())
 				}
 			}
+			s.closeIdle()
 			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 				t.Fatal(err)
 			}

@@ -48,6 +48,7 @@ type service struct {
 	lines      chan string   // that the processes log; the first 100 without await
 	log        *bytes.Buffer // of all processes; complete when ended is closed
 	ended      chan struct{}
+	transports []*http.Transport // of clients
 }
 
 // newService prepares certificates for localhost, and folders.
@@ -229,7 +230,15 @@ func (s *service) client(network, address string, http2, keepAlive bool) *http.C
 	transport.Protocols.SetHTTP1(!http2)
 	transport.Protocols.SetHTTP2(http2)
 	s.t.Cleanup(transport.CloseIdleConnections)
+	s.transports = append(s.transports, transport)
 	return &http.Client{Transport: transport, Timeout: serverPatience}
+}
+
+// closeIdle closes the clients' idle connections, for which a stopped server would wait some seconds.
+func (s *service) closeIdle() {
+	for _, transport := range s.transports {
+		transport.CloseIdleConnections()
+	}
 }
 
 // get makes a request.
@@ -285,6 +294,7 @@ func (s *service) underLoad(clients ...func() error) {
 	}
 	close(stop)
 	load.Wait()
+	s.closeIdle()
 	s.stop()
 }
 
