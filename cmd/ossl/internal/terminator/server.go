@@ -334,6 +334,7 @@ func moveAll(ctx context.Context, m *mover, g *generation) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	g.mover.Store(m)
+	g.leaving.Store(true) // so that a connection that can't move is closed after its next response
 	go func() {
 		m.run(ctx, g)
 		close(done)
