@@ -57,10 +57,10 @@ func hello13(o *offer, version, suite, group uint16, retry bool) []byte {
 	return records(0x0303, message(2, append(body, vector(2, extensions...)...)...))
 }
 
-// hurry sets a short timeout, of an audit that is to time out. A busy machine answers within it.
+// hurry sets a short timeout for an audit that is expected to time out. A busy machine answers within it.
 func hurry(o *audit.Options) { o.Timeout = 3 * time.Second }
 
-// serverPatience is a server's timeout, longer than any audit's.
+// serverPatience is a server's timeout. It is longer than any audit's.
 const serverPatience = time.Minute
 
 // lyingServers break the protocol's rules.
