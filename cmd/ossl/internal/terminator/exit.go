@@ -1,6 +1,7 @@
 package terminator
 
 import (
+	"context"
 	"net"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 type exit struct {
 	mu       sync.Mutex
 	idle     bool      // guarded by mu; net/http waits for a request, or reads its header
+	silent   bool      // guarded by mu; since it is idle, the client has sent nothing
 	shut     bool      // guarded by mu; the connection can't move
 	open     bool      // guarded by mu; the connection shall leave
 	left     bool      // guarded by mu
@@ -45,7 +47,7 @@ func (e *exit) ask(conn net.Conn) {
 func (e *exit) setIdle(conn net.Conn, idle bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.idle = idle
+	e.idle, e.silent = idle, idle
 	if !idle {
 		e.close(conn)
 	}
@@ -55,6 +57,7 @@ func (e *exit) setIdle(conn net.Conn, idle bool) {
 func (e *exit) heard(conn net.Conn) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.silent = false
 	if !e.first.IsZero() {
 		e.first, e.deadline = time.Time{}, time.Now().Add(e.header)
 		_ = conn.SetReadDeadline(e.deadline)
@@ -92,6 +95,21 @@ func (e *exit) stays() bool {
 	return e.shut
 }
 
+// stay keeps a connection from leaving, unless it has left.
+func (e *exit) stay(conn net.Conn) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.shut = true
+	e.close(conn)
+}
+
+// waits reports whether net/http waits for a request of which nothing has come.
+func (e *exit) waits() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.silent && !e.left
+}
+
 // taken reports whether the connection has left net/http.
 func (e *exit) taken() bool {
 	e.mu.Lock()
@@ -116,7 +134,7 @@ func (e *exit) setDeadline(conn net.Conn, t time.Time) error {
 // moves reports whether an HTTP/1.1 connection moves to another process when it is idle.
 func (g *generation) moves(c *client) bool {
 	m := g.mover.Load()
-	if m == nil || c.http1 == nil || c.http1.exit.stays() {
+	if m == nil || g.settled.Load() || c.http1 == nil || c.http1.exit.stays() {
 		return false
 	}
 	select {
@@ -132,9 +150,49 @@ func (g *generation) askIdle() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, c := range g.clients {
-		if g.moves(c) {
-			c.http1.exit.ask(c.http1.Conn)
+		g.ask(c)
+	}
+}
+
+// ask asks a connection to leave net/http if it is an idle HTTP/1.1 connection that moves. g.mu is held.
+func (g *generation) ask(c *client) {
+	if g.moves(c) {
+		c.http1.exit.ask(c.http1.Conn)
+	}
+}
+
+// settle keeps connections from leaving net/http. It waits for those that are on their way to the other
+// process, each of which moves or comes back, and reports whether there were any.
+func (g *generation) settle(ctx context.Context) (any bool) {
+	g.mu.Lock()
+	g.settled.Store(true)
+	for _, c := range g.clients {
+		if c.http1 != nil {
+			c.http1.exit.stay(c.http1.Conn)
+			any = any || onItsWay(c)
 		}
+	}
+	g.mu.Unlock()
+	g.await(ctx, onItsWay)
+	return any
+}
+
+func onItsWay(c *client) bool { return c.http1 != nil && c.http1.exit.taken() }
+
+// closeIdle closes the connections that wait for another request. net/http closes those itself that it has
+// answered before. One that comes from another process, or back from handIdle, is a new one to net/http,
+// which would drop its next request.
+func (g *generation) closeIdle() {
+	g.mu.Lock()
+	var idle []*http1Conn
+	for _, c := range g.clients {
+		if c.http1 != nil && c.begun.Load() && c.http1.exit.waits() {
+			idle = append(idle, c.http1)
+		}
+	}
+	g.mu.Unlock()
+	for _, conn := range idle {
+		_ = conn.Close()
 	}
 }
 
@@ -160,6 +218,7 @@ func (g *generation) serveHTTP1(c *client, secure tlsConn, e *exit) bool {
 	conn, http1 := forHTTP1(secure, e)
 	g.mu.Lock()
 	c.http1 = http1
+	g.change()
 	g.mu.Unlock()
 	if !g.give.give(conn) {
 		_ = secure.Close()

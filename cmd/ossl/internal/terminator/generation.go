@@ -38,6 +38,7 @@ type generation struct {
 	ending  bool                  // guarded by mu
 	mover   atomic.Pointer[mover] // or nil
 	leaving atomic.Bool           // like ending; clients are told that their connections will be closed
+	settled atomic.Bool           // HTTP/1.1 connections don't move any more
 	changed chan struct{}         // guarded by mu; if it isn't nil, it is closed when a client changes
 }
 
@@ -277,6 +278,7 @@ func (g *generation) end(ctx context.Context) (cut int) {
 		// A server that shuts down answers no client that has not sent a request yet. While end waits
 		// for their requests, idle HTTP/1.1 connections are closed.
 		g.http.SetKeepAlivesEnabled(false)
+		g.closeIdle()
 		starting, cancel := context.WithTimeout(ctx, time.Duration(g.plan.limits.Header))
 		g.await(starting, func(c *client) bool { return !c.begun.Load() })
 		cancel()
@@ -295,7 +297,7 @@ const leavePatience = 2 * time.Second
 
 // takeLeave tells clients that their connections will be closed: HTTP/1.1 clients with the next
 // response, HTTP/2 clients at once. It waits for leavePatience, or until all have left, or until ctx
-// is done.
+// is done; and again for connections that come back from the way to another process.
 func (g *generation) takeLeave(ctx context.Context) {
 	g.leaving.Store(true)
 	g.mu.Lock()
@@ -309,9 +311,11 @@ func (g *generation) takeLeave(ctx context.Context) {
 	for _, c := range told {
 		go c.announceEnd() // which waits for a client that reads nothing
 	}
-	leaving, cancel := context.WithTimeout(ctx, leavePatience)
-	defer cancel()
-	g.await(leaving, func(*client) bool { return true })
+	for again := true; again && ctx.Err() == nil; again = g.settle(ctx) {
+		leaving, cancel := context.WithTimeout(ctx, leavePatience)
+		g.await(leaving, func(*client) bool { return true })
+		cancel()
+	}
 }
 
 // cut closes the connections that are left at once, and returns their number.

@@ -200,8 +200,9 @@ func TestMoveGivenUp(t *testing.T) {
 // TestMoveIdleStays: an idle HTTP/1.1 connection that can't move is served in the former process, whose next
 // response announces that it will be closed. A request that has begun is answered there.
 func TestMoveIdleStays(t *testing.T) {
-	for _, how := range []string{"old version", "refuses", "exits", "garbage"} {
+	for _, how := range []string{"old version", "refuses", "exits", "garbage", "answers nothing"} {
 		t.Run(how, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			r := w.start(w.config("ossl", terminator.Site{Root: w.folder(map[string]string{"index.html": "x"})}))
 			const begun, rest = "GET / HTTP/1.1\r\nHost: loc", "alhost\r\n\r\n"
@@ -237,13 +238,49 @@ func TestMoveIdleStays(t *testing.T) {
 			if !answer(fromIdle) {
 				t.Error("the connection doesn't close")
 			}
-			write(t, half, rest)
-			answer(fromHalf)
+			if how != "answers nothing" { // in time: net/http closes a connection with half of a request
+				write(t, half, rest)
+				answer(fromHalf)
+			}
 			_ = half.Close()
 			if cut := <-drained; cut != 0 {
 				t.Errorf("%d connections were cut off", cut)
 			}
 		})
+	}
+}
+
+// TestMoveIdleCloses: an HTTP/1.1 connection that could not move and stays idle is closed with the other idle
+// ones, while the server still waits for the first request of another connection.
+func TestMoveIdleCloses(t *testing.T) {
+	w := newWorld(t)
+	config := w.config("ossl", terminator.Site{Root: w.folder(map[string]string{"index.html": "x"})})
+	config.Limits.Header = terminator.Time(time.Hour)
+	r := w.start(config)
+	idle, fresh := r.mustDial(nil), r.mustDial(nil)
+	request := func(conn net.Conn, reader *bufio.Reader) {
+		t.Helper()
+		write(t, conn, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		resp, err := http.ReadResponse(reader, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, err := io.ReadAll(resp.Body); err != nil || string(body) != "x" {
+			t.Errorf("%q, %v", body, err)
+		}
+	}
+	fromIdle, fromFresh := bufio.NewReader(idle), bufio.NewReader(fresh)
+	request(idle, fromIdle)
+	r.replace(t, "refuses")
+	drained := make(chan int)
+	go func() { drained <- r.Drain(context.Background()) }()
+	r.log.await(t, "stays with this process", "client="+idle.LocalAddr().String(), "a reason")
+	if _, err := fromIdle.ReadByte(); err != io.EOF {
+		t.Error(err)
+	}
+	request(fresh, fromFresh)
+	if cut := <-drained; cut != 0 {
+		t.Errorf("%d connections were cut off", cut)
 	}
 }
 

@@ -56,7 +56,9 @@ func (g *generation) connState(conn net.Conn, state http.ConnState) {
 	switch {
 	case c == nil:
 	case state == http.StateIdle && g.moves(c):
-		c.http1.exit.ask(c.http1.Conn)
+		g.mu.Lock()
+		g.ask(c)
+		g.mu.Unlock()
 	case state == http.StateClosed && c.http1 != nil && c.http1.exit.taken():
 		go g.handIdle(c)
 	case state == http.StateClosed:
