@@ -25,6 +25,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -330,15 +331,25 @@ func TestRestartUnderLoad(t *testing.T) {
 	})
 	t.Run("POST", func(t *testing.T) { // which clients don't repeat by themselves
 		s := newService(t)
-		backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }))
+		var received atomic.Int64
+		backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			received.Add(1)
+			_, _ = io.Copy(w, r.Body)
+		}))
 		t.Cleanup(backend.Close)
 		s.start("proxy", "--cert", "localhost.pem", "--key", "localhost-key.pem", "--listen", "127.0.0.1:0",
 			"--address-rate", "0", "--to", backend.URL)
 		var clients []func() error
+		var answered, unsent atomic.Int64
 		for _, http2 := range []bool{false, true} {
 			c := s.client("tcp", s.address, http2, true)
 			clients = append(clients, func() error {
 				resp, err := c.Post("https://localhost/", "text/plain", io.LimitReader(strings.NewReader("front page"), 20))
+				if http2 && err != nil && strings.Contains(err.Error(), "cannot rewind body after connection loss") {
+					// A GOAWAY has come before net/http's client sent the request, but after it had closed the body.
+					unsent.Add(1)
+					return nil
+				}
 				if err != nil {
 					return err
 				}
@@ -347,10 +358,14 @@ func TestRestartUnderLoad(t *testing.T) {
 				if err == nil && string(body) != "front page" {
 					err = fmt.Errorf("%d %q", resp.StatusCode, body)
 				}
+				answered.Add(1)
 				return err
 			})
 		}
 		s.underLoad(clients...)
+		if received.Load() != answered.Load() {
+			t.Errorf("%d requests reached the backend, %d were answered, %d not sent", received.Load(), answered.Load(), unsent.Load())
+		}
 	})
 	t.Run("TCP", func(t *testing.T) {
 		s := newService(t)
