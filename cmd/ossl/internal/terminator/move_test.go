@@ -253,6 +253,7 @@ func TestMoveIdleStays(t *testing.T) {
 // TestMoveIdleCloses: an HTTP/1.1 connection that could not move and stays idle is closed with the other idle
 // ones, while the server still waits for the first request of another connection.
 func TestMoveIdleCloses(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	config := w.config("ossl", terminator.Site{Root: w.folder(map[string]string{"index.html": "x"})})
 	config.Limits.Header = terminator.Time(time.Hour)
