@@ -13,7 +13,7 @@ import (
 type exit struct {
 	mu       sync.Mutex
 	idle     bool      // guarded by mu; net/http waits for a request, or reads its header
-	silent   bool      // guarded by mu; since it is idle, the client has sent nothing
+	reading  bool      // guarded by mu; a request has begun, and hasn't reached the handler
 	shut     bool      // guarded by mu; the connection can't move
 	open     bool      // guarded by mu; the connection shall leave
 	left     bool      // guarded by mu
@@ -43,12 +43,13 @@ func (e *exit) ask(conn net.Conn) {
 	}
 }
 
-// setIdle notes whether net/http waits for a further request.
-func (e *exit) setIdle(conn net.Conn, idle bool) {
+// setIdle notes whether net/http waits for a further request. between means that none has begun.
+func (e *exit) setIdle(conn net.Conn, idle, between bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.idle, e.silent = idle, idle
-	if !idle {
+	if e.idle = idle; idle {
+		e.reading = !between
+	} else {
 		e.close(conn)
 	}
 }
@@ -57,7 +58,7 @@ func (e *exit) setIdle(conn net.Conn, idle bool) {
 func (e *exit) heard(conn net.Conn) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.silent = false
+	e.reading = e.reading || e.idle
 	if !e.first.IsZero() {
 		e.first, e.deadline = time.Time{}, time.Now().Add(e.header)
 		_ = conn.SetReadDeadline(e.deadline)
@@ -103,11 +104,25 @@ func (e *exit) stay(conn net.Conn) {
 	e.close(conn)
 }
 
-// waits reports whether net/http waits for a request of which nothing has come.
+// begin notes that a request has reached the handler.
+func (e *exit) begin() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.reading = false
+}
+
+// reads reports whether a part of a request has come, which may be all but the end of its header.
+func (e *exit) reads() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.reading
+}
+
+// waits reports whether net/http waits for a request, of which nothing has come.
 func (e *exit) waits() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.silent && !e.left
+	return e.idle && !e.reading && !e.left
 }
 
 // taken reports whether the connection has left net/http.
@@ -179,9 +194,9 @@ func (g *generation) settle(ctx context.Context) (any bool) {
 
 func onItsWay(c *client) bool { return c.http1 != nil && c.http1.exit.taken() }
 
-// closeIdle closes the connections that wait for another request. net/http closes those itself that it has
-// answered before. One that comes from another process, or back from handIdle, is a new one to net/http,
-// which would drop its next request.
+// closeIdle closes the HTTP/1.1 connections that wait for another request. net/http would also close those
+// that have sent a part of it. It would leave those that come from another process, or back from handIdle,
+// which are new ones to it, and drop their next request.
 func (g *generation) closeIdle() {
 	g.mu.Lock()
 	var idle []*http1Conn

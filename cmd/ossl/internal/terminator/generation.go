@@ -275,12 +275,10 @@ func (g *generation) end(ctx context.Context) (cut int) {
 	g.mu.Unlock()
 	if g.http != nil {
 		g.takeLeave(ctx)
-		// A server that shuts down answers no client that has not sent a request yet. While end waits
-		// for their requests, idle HTTP/1.1 connections are closed.
-		g.http.SetKeepAlivesEnabled(false)
 		g.closeIdle()
+		// A server that shuts down answers no client that has not sent a request yet, or a part of one.
 		starting, cancel := context.WithTimeout(ctx, time.Duration(g.plan.limits.Header))
-		g.await(starting, func(c *client) bool { return !c.begun.Load() })
+		g.await(starting, func(c *client) bool { return !c.begun.Load() || c.http1 != nil && c.http1.exit.reads() })
 		cancel()
 		_ = g.http.Shutdown(ctx) // ctx's error
 	}

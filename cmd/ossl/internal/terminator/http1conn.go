@@ -62,9 +62,9 @@ func (c *http1Conn) SetReadDeadline(t time.Time) error { return c.exit.setDeadli
 // ConnectionState is for net/http, which fills Request.TLS.
 func (c *http1Conn) ConnectionState() tls.ConnectionState { return c.secure.ConnectionState() }
 
-// SetIdle notes whether no request is under way.
+// SetIdle notes whether no request is under way. net/http's goroutine calls it, and doesn't read meanwhile.
 func (c *http1Conn) SetIdle(idle bool) {
-	c.exit.setIdle(c.Conn, idle)
+	c.exit.setIdle(c.Conn, idle, idle && c.framing.between(c.requests))
 	if conn, ok := c.secure.(*ossl.Conn); ok {
 		conn.SetIdle(idle)
 	}

@@ -238,10 +238,8 @@ func TestMoveIdleStays(t *testing.T) {
 			if !answer(fromIdle) {
 				t.Error("the connection doesn't close")
 			}
-			if how != "answers nothing" { // in time: net/http closes a connection with half of a request
-				write(t, half, rest)
-				answer(fromHalf)
-			}
+			write(t, half, rest)
+			answer(fromHalf)
 			_ = half.Close()
 			if cut := <-drained; cut != 0 {
 				t.Errorf("%d connections were cut off", cut)
@@ -251,27 +249,30 @@ func TestMoveIdleStays(t *testing.T) {
 }
 
 // TestMoveIdleCloses: an HTTP/1.1 connection that could not move and stays idle is closed with the other idle
-// ones, while the server still waits for the first request of another connection.
+// ones, while the server still waits for requests: the first one of a connection, and one of which a half has come.
 func TestMoveIdleCloses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	config := w.config("ossl", terminator.Site{Root: w.folder(map[string]string{"index.html": "x"})})
 	config.Limits.Header = terminator.Time(time.Hour)
 	r := w.start(config)
-	idle, fresh := r.mustDial(nil), r.mustDial(nil)
-	request := func(conn net.Conn, reader *bufio.Reader) {
+	idle, fresh, half := r.mustDial(nil), r.mustDial(nil), r.mustDial(nil)
+	fromIdle, fromHalf := bufio.NewReader(idle), bufio.NewReader(half)
+	const begun, rest = "GET / HTTP/1.1\r\nHost: loc", "alhost\r\n\r\n"
+	answer := func(reader *bufio.Reader, closes bool) {
 		t.Helper()
-		write(t, conn, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		resp, err := http.ReadResponse(reader, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if body, err := io.ReadAll(resp.Body); err != nil || string(body) != "x" {
-			t.Errorf("%q, %v", body, err)
+		if body, err := io.ReadAll(resp.Body); err != nil || string(body) != "x" || resp.Close != closes {
+			t.Errorf("%q, %v, the connection closes: %v", body, err, resp.Close)
 		}
 	}
-	fromIdle, fromFresh := bufio.NewReader(idle), bufio.NewReader(fresh)
-	request(idle, fromIdle)
+	write(t, idle, begun+rest)
+	answer(fromIdle, false)
+	write(t, half, begun+rest+begun)
+	answer(fromHalf, false)
 	r.replace(t, "refuses")
 	drained := make(chan int)
 	go func() { drained <- r.Drain(context.Background()) }()
@@ -279,7 +280,10 @@ func TestMoveIdleCloses(t *testing.T) {
 	if _, err := fromIdle.ReadByte(); err != io.EOF {
 		t.Error(err)
 	}
-	request(fresh, fromFresh)
+	write(t, half, rest)
+	answer(fromHalf, true)
+	write(t, fresh, begun+rest)
+	answer(bufio.NewReader(fresh), true)
 	if cut := <-drained; cut != 0 {
 		t.Errorf("%d connections were cut off", cut)
 	}

@@ -66,14 +66,18 @@ func (g *generation) connState(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// begin notes that a client's first request has reached the handler. net/http's StateActive is too
+// begin notes that a client's request has reached the handler. net/http's StateActive is too
 // early: a server that shuts down then drops the request.
 func (g *generation) begin(c *client) {
-	if c.begun.CompareAndSwap(false, true) {
+	first := c.begun.CompareAndSwap(false, true)
+	if c.http1 != nil {
+		c.http1.exit.begin()
+	}
+	if leaving := g.leaving.Load(); first || leaving {
 		g.mu.Lock()
 		g.change()
 		g.mu.Unlock()
-		if c.http2 != nil && g.leaving.Load() {
+		if first && leaving && c.http2 != nil {
 			c.http2.announceEnd()
 		}
 	}
