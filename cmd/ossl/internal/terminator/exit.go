@@ -17,7 +17,7 @@ type exit struct {
 	shut     bool      // guarded by mu; the connection can't move
 	open     bool      // guarded by mu; the connection shall leave
 	left     bool      // guarded by mu
-	deadline time.Time // guarded by mu; that net/http has set
+	deadline time.Time // guarded by mu; of Reads, unless the connection shall leave
 	// first is the time until which the next request of a connection from another process may begin, or zero:
 	// net/http takes it for the first request of a new connection, which has header only.
 	first  time.Time     // guarded by mu
@@ -30,7 +30,7 @@ type exitResult int
 const (
 	exitNone   exitResult = iota // net/http's own deadline is over
 	exitTaken                    // the connection leaves
-	exitClosed                   // it doesn't, since a request has begun; the Read goes on
+	exitClosed                   // it doesn't, since a request has begun, or it shall stay; the Read goes on
 )
 
 // ask asks a connection to leave as soon as it is between two requests.
@@ -79,6 +79,9 @@ func (e *exit) take(conn net.Conn, between bool) exitResult {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
+	case !e.open && (e.deadline.IsZero() || time.Now().Before(e.deadline)): // stay came after the Read
+		_ = conn.SetReadDeadline(e.deadline)
+		return exitClosed
 	case !e.open:
 		return exitNone
 	case !between:
@@ -136,12 +139,11 @@ func (e *exit) taken() bool {
 func (e *exit) setDeadline(conn net.Conn, t time.Time) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.deadline = t
-	switch {
-	case e.open:
-		return nil
-	case t.Before(e.first) && !t.IsZero() && time.Until(t) > 0: // not one that wakes a Read
+	if t.Before(e.first) && !t.IsZero() && time.Until(t) > 0 { // not one that wakes a Read
 		t = e.first
+	}
+	if e.deadline = t; e.open {
+		return nil
 	}
 	return conn.SetReadDeadline(t)
 }

@@ -36,10 +36,10 @@ func forHTTP1(secure tlsConn, e *exit) (net.Conn, *http1Conn) {
 }
 
 func (c *http1Conn) Read(b []byte) (int, error) {
-	if c.ended.Load() {
-		return 0, io.EOF
-	}
 	for {
+		if c.ended.Load() {
+			return 0, io.EOF
+		}
 		n, err := c.Conn.Read(b)
 		c.framing.scan(b[:n])
 		if n > 0 {
