@@ -125,6 +125,7 @@ root = "."
 // TestACMEStored: while the authority is down, a certificate in the storage is served, and a site without one
 // fails in the handshake until it is there.
 func TestACMEStored(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, engine string) {
 		w := newWorld(t)
 		root := w.folder(map[string]string{"index.html": "x"})

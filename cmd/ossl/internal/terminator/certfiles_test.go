@@ -216,6 +216,7 @@ func (w *world) selfSigned(usage x509.ExtKeyUsage) terminator.Pair {
 // TestPolicyNamed: if the policy excludes a certificate's key, the error at the start, at a reload and at
 // a change of the file names the policy, and so does the log for keys of clients.
 func TestPolicyNamed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	root := w.folder(map[string]string{"index.html": "x"})
 	p521 := w.selfSigned(x509.ExtKeyUsageServerAuth)

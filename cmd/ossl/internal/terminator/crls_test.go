@@ -62,8 +62,10 @@ const alertRevoked = "remote error: tls: revoked certificate"
 // TestCRLs: a client that a list has is refused with certificate_revoked, also if it resumes, from the
 // list's replacement on. Garbage and older lists have no effect, also at a reload, and are logged and counted.
 func TestCRLs(t *testing.T) {
+	t.Parallel()
 	for _, folder := range []bool{false, true} {
 		t.Run(map[bool]string{false: "file", true: "folder"}[folder], func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			good, bad := w.certificates(w.pair(true, "good")), w.certificates(w.pair(true, "bad"))
 			name := filepath.Join(w.dir, "lists", "ca.crl")
@@ -221,6 +223,7 @@ func TestCRLFail(t *testing.T) {
 // TestBackendCRLs: a backend that a list has, or that no list is for, isn't used; the latter is with soft
 // fail. A list that is replaced is in force for the next connection.
 func TestBackendCRLs(t *testing.T) {
+	t.Parallel()
 	w, l := newWorld(t), listen(t)
 	secure := &tls.Config{Certificates: w.certificates(w.pair(false, "backend.test"))}
 	go handle(l, func(conn net.Conn) {

@@ -18,6 +18,7 @@ import (
 // TestDrainStates: the end of a server in states of connections that last until they are cut off.
 // TestDrain has handshakes, requests and idle connections, TestCutAtEnd uploads and answers.
 func TestDrainStates(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, engine string) {
 		for _, c := range []struct {
 			name   string

@@ -16,6 +16,7 @@ import (
 
 // TestDrain: a server shuts down in several states of its connections.
 func TestDrain(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, engine string) {
 		for _, c := range []struct {
 			name string

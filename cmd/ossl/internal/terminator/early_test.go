@@ -185,6 +185,7 @@ func equal(a, b []string) bool { return strings.Join(a, "\n") == strings.Join(b,
 
 // TestExpect: a client that waits before it sends a body hears the backend: its refusal, or 100 (Continue).
 func TestExpect(t *testing.T) {
+	t.Parallel()
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/refuse" {
 			w.WriteHeader(http.StatusUnauthorized)

@@ -16,6 +16,7 @@ import (
 // TestHandOverFails: a server goes on if the process that should take over can't be started, exits,
 // or reports nothing.
 func TestHandOverFails(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	r := w.start(w.config("ossl", terminator.Site{Root: w.folder(map[string]string{"index.html": "x"})}))
 	ended, cancel := context.WithCancel(context.Background())

@@ -257,6 +257,7 @@ func TestHostileRequests(t *testing.T) {
 // TestHostileResponses: a response of a backend that is broken, or that could be understood in two ways, doesn't
 // reach the client as if it were whole, and none reaches another request.
 func TestHostileResponses(t *testing.T) {
+	t.Parallel()
 	hostileProxies(t, func(t *testing.T, r *running, b *witness, tell teller) {
 		for _, row := range hostileResponses {
 			b.mu.Lock()

@@ -16,6 +16,7 @@ import (
 // response announces that the connection will be closed. In HTTP/2 the server announces it twice: first
 // without a last stream, so that requests which are on their way are answered.
 func TestLeave(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, engine string) {
 		w := newWorld(t)
 		config := w.config(engine, terminator.Site{Root: w.folder(map[string]string{"a": "text"})})

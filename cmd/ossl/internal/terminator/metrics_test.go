@@ -17,6 +17,7 @@ import (
 // TestMetrics: the server's own metrics show its state, and their names and texts follow Prometheus's
 // rules.
 func TestMetrics(t *testing.T) {
+	t.Parallel()
 	w, backend := newWorld(t), listen(t)
 	site := tcp(backend.Addr().String())
 	site.Pairs = []terminator.Pair{w.pair(false, "localhost")}

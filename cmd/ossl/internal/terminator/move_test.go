@@ -308,48 +308,54 @@ func TestRest(t *testing.T) {
 		r := w.start(w.config(engine, tcp(l.Addr().String())))
 		client := r.mustDial(nil)
 		backend := accept(t, l)
-		data := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
-		sent := make(chan error, 2)
-		for _, c := range []io.Writer{client, backend} {
-			go func() {
-				_, err := c.Write(data)
-				sent <- err
-			}()
-		}
-		stop, rests := make(chan struct{}), make(chan int)
+		enough := make(chan struct{}) // of rests
 		go func() {
+			defer close(enough)
+			for n := 0; n < 10 && t.Context().Err() == nil; <-time.After(time.Millisecond) {
+				n += r.RestAll()
+			}
+		}()
+		data := bytes.Repeat([]byte("0123456789abcdef"), 1<<12)
+		send := func(to net.Conn, sent chan<- int) {
 			n := 0
+			defer func() { sent <- n }()
 			for {
 				select {
-				case <-stop:
-					rests <- n
+				case <-enough:
+					if err := to.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
+						t.Error(err)
+					}
 					return
-				case <-time.After(time.Millisecond):
-					n += r.RestAll()
+				default:
+				}
+				if _, err := to.Write(data); err != nil {
+					t.Error(err)
+					return
+				}
+				n++
+			}
+		}
+		receive := func(from net.Conn, received chan<- int) {
+			n := 0
+			defer func() { received <- n }()
+			for got := make([]byte, len(data)); ; n++ {
+				if _, err := io.ReadFull(from, got); err == io.EOF {
+					return
+				} else if err != nil || !bytes.Equal(got, data) {
+					t.Errorf("other data after %d bytes, %v", n*len(data), err)
+					return
 				}
 			}
-		}()
-		received := make(chan []byte, 1)
-		go func() {
-			got := make([]byte, len(data))
-			_, _ = io.ReadFull(backend, got)
-			received <- got
-		}()
-		got := make([]byte, len(data))
-		if _, err := io.ReadFull(client, got); err != nil || !bytes.Equal(got, data) {
-			t.Errorf("the client got other data, %v", err)
 		}
-		if got := <-received; !bytes.Equal(got, data) {
-			t.Error("the backend got other data")
-		}
-		for range 2 {
-			if err := <-sent; err != nil {
-				t.Error(err)
-			}
-		}
-		close(stop)
-		if <-rests == 0 {
-			t.Error("the connection has never been asked to rest")
+		for _, way := range [][2]net.Conn{{client, backend}, {backend, client}} {
+			sent, received := make(chan int, 1), make(chan int, 1)
+			go send(way[0], sent)
+			go receive(way[1], received)
+			defer func() {
+				if sent, received := <-sent, <-received; sent != received {
+					t.Errorf("%d blocks have arrived of %d", received, sent)
+				}
+			}()
 		}
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -108,24 +107,24 @@ func startRedis(t *testing.T, program string, lines ...string) (stop func()) {
 // may do no more than docs/SERVE.md lists. The log and the metrics report that it fails and that it
 // is back, once each, and have no secret.
 func TestRedisAccess(t *testing.T) {
+	t.Parallel()
 	program, err := exec.LookPath("redis-server")
 	if err != nil {
 		t.Skip("redis-server is not installed")
 	}
 	const password, wrong = "correct-horse-7", "wrong-horse-8"
 	w := newWorld(t)
-	probe := listen(t)
-	port := probe.Addr().(*net.TCPAddr).Port
-	_ = probe.Close()
+	address := closed(t)
+	_, port, _ := net.SplitHostPort(address)
 	server, client := w.pair(false, "store.test"), w.pair(true, "client.test")
-	lines := []string{"port 0", fmt.Sprint("tls-port ", port), "bind 127.0.0.1", "tls-auth-clients yes",
+	lines := []string{"port 0", "tls-port " + port, "bind 127.0.0.1", "tls-auth-clients yes",
 		"tls-cert-file " + server.Cert, "tls-key-file " + server.Key, "tls-ca-cert-file " + filepath.Join(w.dir, "ca", "ca.pem"),
 		"user default off", "user ossl on >" + password + " ~ossl:* resetchannels -@all " +
 			"+get +getdel +set +del +time +watch +unwatch +multi +exec +select"}
 	stop := startRedis(t, program, lines...)
 	c := w.config("ossl", terminator.Site{Root: w.folder(map[string]string{"index.html": "x"})})
 	c.Admin = "127.0.0.1:0"
-	c.Redis, c.RedisSecret = fmt.Sprintf("rediss://127.0.0.1:%d/3", port), filepath.Join(w.dir, "secret")
+	c.Redis, c.RedisSecret = "rediss://"+address+"/3", filepath.Join(w.dir, "secret")
 	c.RedisUser, c.RedisPassword = "ossl", filepath.Join(w.dir, "password")
 	c.RedisCA, c.RedisName = filepath.Join(w.dir, "ca", "ca.pem"), "store.test"
 	c.RedisCert, c.RedisKey = client.Cert, client.Key

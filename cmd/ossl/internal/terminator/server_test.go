@@ -170,6 +170,7 @@ func TestResumption(t *testing.T) {
 
 // TestTicketKeyFileChanges: a server takes the ticket key that replaces its own, and refuses garbage.
 func TestTicketKeyFileChanges(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	root := w.folder(map[string]string{"index.html": "x"})
 	start := func(name string) (r *running, file string, key []byte) {
@@ -210,6 +211,7 @@ func TestTicketKeyFileChanges(t *testing.T) {
 // TestCertificateChanges: a certificate that is replaced while the server runs is used; garbage
 // isn't, and is logged.
 func TestCertificateChanges(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, engine string) {
 		w := newWorld(t)
 		config := w.config(engine, terminator.Site{Root: w.folder(map[string]string{"index.html": "x"})})

@@ -169,6 +169,7 @@ func TestUnaskedUpgrade(t *testing.T) {
 
 // TestHintsAndContinue: informational responses don't mix with net/http's 100 (Continue).
 func TestHintsAndContinue(t *testing.T) {
+	t.Parallel()
 	w, l := newWorld(t), listen(t)
 	r := w.start(w.config("ossl", terminator.Site{Backend: terminator.Backend{To: "http://" + l.Addr().String()}}))
 	client := r.mustDial(func(config *tls.Config) { config.NextProtos = []string{"http/1.1"} })
