@@ -32,7 +32,7 @@ zoo: ## start TLS servers, sound and broken ones, and print what an audit must s
 	@$(GO) build -buildvcs=false -o bin/zoo ./audit/zoo
 	@bin/zoo -only '$(SERVERS)' -debian '$(DEBIAN)'
 
-test: ## test what most changes touch, under the race detector; TESTS=-long: more of it
+test: ## test what most changes touch; TESTS=-long: more of it, under the race detector
 	@ci/test $(TESTS)
 
 test-resumption: ## have curl, Java, BearSSL and other clients resume sessions; installs those that are missing if root
