@@ -8,7 +8,7 @@ GO    ?= go
 BENCH     ?= .
 COUNT     ?= 1
 BENCHTIME ?= 1s
-# make test: TESTS=-long runs all tests of what most changes touch, TESTS=-rest those of the rest.
+# make test: TESTS=-long runs all tests of what most changes touch, TESTS=-rest those of the rest: ci/test.
 TESTS     ?=
 # make fuzz: the time given to each target.
 FUZZTIME  ?= 30s
